@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,4 +78,35 @@ func (k Kind) Claims(obj *unstructured.Unstructured) map[string]any {
 		}
 	}
 	return claims
+}
+
+// Reclaim returns a copy of obj with the protocol's state and the annotations of this package as in
+// the object of. It does not change finalizers. It is pure.
+func (k Kind) Reclaim(obj, of *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	mine := func(name string) bool {
+		return strings.HasPrefix(name, ours) || k.Claim.annotation != "" && name == k.Claim.annotation
+	}
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return mine(name) })
+	for name, value := range of.GetAnnotations() {
+		if mine(name) {
+			annotations[name] = value
+		}
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	obj.SetAnnotations(annotations)
+	if k.Claim.annotation != "" {
+		return obj
+	}
+	unstructured.RemoveNestedField(obj.Object, "spec", k.Claim.path())
+	if claim, ok, err := unstructured.NestedFieldCopy(of.Object, "spec", k.Claim.path()); ok && err == nil {
+		_ = unstructured.SetNestedField(obj.Object, claim, "spec", k.Claim.path()) // an error means that spec is no object, which a server refuses
+	}
+	return obj
 }

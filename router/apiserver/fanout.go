@@ -46,6 +46,8 @@ type Kind struct {
 	// Claims returns the fields of an object that only the Fanout may write, by their paths, such as "spec.fanout". It
 	// is pure.
 	Claims func(*unstructured.Unstructured) map[string]any
+	// Reclaim returns a copy of o with the claims of another object in place of its own. It is pure.
+	Reclaim func(o, of *unstructured.Unstructured) *unstructured.Unstructured
 	// Claimed reports whether an object belongs to the Fanout. A person may have applied it in its region instead. It
 	// is pure.
 	Claimed func(*unstructured.Unstructured) bool

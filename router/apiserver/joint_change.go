@@ -36,6 +36,10 @@ type manner struct {
 	dry     []string
 	version string // unless empty, only the object of this resourceVersion is changed
 	force   bool   // an apply takes fields from other managers
+
+	// replica and home, unless nil, are the object that the caller read and the one to which the change is sent.
+	replica, home *unstructured.Unstructured
+	kind          *Kind
 }
 
 // changes is how often a change is computed, as in an API server, if other writes come first.
@@ -59,39 +63,81 @@ func (r jointResource) change(ctx context.Context, c change) (*unstructured.Unst
 
 // changeOnce returns again if another write came first.
 func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o *unstructured.Unstructured, again bool, err error) {
-	in, base := r.source(c, found)
-	if base == nil && c.applies {
+	base := found.Objects[r.at.Peer]
+	atHome := base == nil || !r.joint.kind.Everywhere || !r.joint.kind.Claimed(base) || found.Home == r.at.Peer
+	switch {
+	case base == nil && slices.Contains(found.Silent, r.at.Peer), !atHome && found.Home == "" && len(found.Silent) > 0:
+		return nil, false, r.joint.silent(c.name+" was not written", found.Silent)
+	case base == nil && c.applies:
 		o, err = r.applyNew(ctx, c)
 		return o, false, err
+	case !atHome && c.applies:
+		return r.changeAtHome(ctx, c, found, base) // only the home records who manages a field
 	}
-	how, result, err := r.try(c, in)
+	how, result, err := r.try(c, manner{dry: c.dry})
 	switch {
+	case err != nil && (atHome || !apierrors.IsInvalid(err)):
+		return nil, false, r.refused(c.name, err)
 	case err != nil:
-		return nil, false, in.refused(c.name, err)
+		return r.changeAtHome(ctx, c, found, base) // a replica refuses other contents
 	case base == nil, result.GetResourceVersion() != base.GetResourceVersion():
 		return nil, true, nil
 	}
-	shared, err := in.judge(c, found, base, result)
+	shared, err := r.judge(c, found, base, result)
 	switch {
 	case err != nil:
 		return nil, false, err
-	case c.only && shared:
-		return result, false, r.allowed(ctx, c.verb, c.name, in.at.Region)
+	case shared && !atHome:
+		return r.changeAtHome(ctx, c, found, base)
+	case shared:
+		return r.share(ctx, c, r, base, result)
 	case c.only:
 		return result, false, nil
-	case !shared:
-		how.dry, how.version = nil, base.GetResourceVersion()
-		o, err := c.write(in.ResourceInterface, how)
-		switch {
-		case apierrors.IsConflict(err):
-			return nil, true, nil
-		case err == nil && in.at.Region != r.at.Region:
-			return r.present(ctx, o), false, nil
-		}
-		return o, false, in.refused(c.name, err)
 	}
-	if err := r.allowed(ctx, c.verb, c.name, in.at.Region); err != nil {
+	how.dry, how.version = nil, base.GetResourceVersion()
+	o, err = c.write(r.ResourceInterface, how)
+	if apierrors.IsConflict(err) {
+		return nil, true, nil
+	}
+	return o, false, r.refused(c.name, err)
+}
+
+// changeAtHome computes the result of c from the home of an object that exists everywhere. base is the replica of this
+// region, which the caller may have read.
+func (r jointResource) changeAtHome(ctx context.Context, c change, found Found, base *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	k, ok := r.joint.regionOf(found.Home)
+	if !ok {
+		return nil, false, r.joint.silent(c.name+" was not written: its home cannot be asked", []region.PeerName{found.Home})
+	}
+	home, err := r.in(k)
+	if err != nil {
+		return nil, false, r.refused(c.name, err)
+	}
+	there := found.Objects[found.Home]
+	_, result, err := home.try(c, manner{dry: c.dry, replica: base, home: there, kind: &r.joint.kind})
+	if err != nil {
+		return nil, false, home.refused(c.name, err)
+	}
+	if result.GetResourceVersion() != there.GetResourceVersion() {
+		return nil, true, nil
+	}
+	shared, err := home.judge(c, found, there, result)
+	switch {
+	case err != nil:
 		return nil, false, err
+	case !shared && c.only:
+		return result, false, nil
+	case !shared: // the peers have this content already
+		home.own(ctx, result)
+		return r.present(ctx, result), false, nil
+	}
+	return r.share(ctx, c, home, there, result)
+}
+
+// share brings the result, which was computed in a region from base, into all peers. It returns again as false.
+func (r jointResource) share(ctx context.Context, c change, in jointResource, base, result *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	if err := r.allowed(ctx, c.verb, c.name, in.at.Region); err != nil || c.only {
+		return result, false, err
 	}
 	if err := r.joint.fanout.Update(ctx, r.joint.kind, result, base); err != nil {
 		return nil, false, r.joint.failed("changed", c.name, err)
@@ -102,12 +148,11 @@ func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o
 
 // try computes the result of c by a dry run. The Fanout owns the fields that it changed for others, so an apply that
 // conflicts with the Fanout alone takes these fields.
-func (r jointResource) try(c change, in jointResource) (manner, *unstructured.Unstructured, error) {
-	how := manner{dry: c.dry}
-	result, err := c.write(in.ResourceInterface, how)
+func (r jointResource) try(c change, how manner) (manner, *unstructured.Unstructured, error) {
+	result, err := c.write(r.ResourceInterface, how)
 	if c.applies && conflictsWith(err, r.joint.kind.Manager) {
 		how.force = true
-		result, err = c.write(in.ResourceInterface, how)
+		result, err = c.write(r.ResourceInterface, how)
 	}
 	return how, result, err
 }
@@ -121,21 +166,6 @@ func conflictsWith(err error, manager string) bool {
 	return !slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool {
 		return c.Type != metav1.CauseTypeFieldManagerConflict || !strings.HasPrefix(c.Message, fmt.Sprintf("conflict with %q", manager))
 	})
-}
-
-// source returns where the result of c is computed, and the object there. The result of an apply depends on the
-// managers of fields, which only the home of an object that exists everywhere records.
-func (r jointResource) source(c change, found Found) (jointResource, *unstructured.Unstructured) {
-	here := found.Objects[r.at.Peer]
-	k, ok := r.joint.regionOf(found.Home)
-	if !c.applies || here == nil || !r.joint.kind.Everywhere || !ok || found.Home == r.at.Peer {
-		return r, here
-	}
-	home, err := r.in(k)
-	if err != nil {
-		return r, here
-	}
-	return home, found.Objects[found.Home]
 }
 
 // applyNew creates an object by an apply.

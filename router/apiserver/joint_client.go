@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/router"
 )
@@ -74,10 +72,12 @@ func (r jointResource) Update(ctx context.Context, o *unstructured.Unstructured,
 	}
 	return r.change(ctx, change{verb: "update", name: o.GetName(), dry: dry, only: only,
 		write: func(in dynamic.ResourceInterface, how manner) (*unstructured.Unstructured, error) {
-			o, opts := o.DeepCopy(), opts
-			if opts.DryRun = how.dry; how.version != "" {
-				o.SetResourceVersion(how.version)
+			o, err := how.object(o)
+			if err != nil {
+				return nil, err
 			}
+			opts := opts
+			opts.DryRun = how.dry
 			return in.Update(ctx, o, opts)
 		}})
 }
@@ -93,15 +93,13 @@ func (r jointResource) Patch(ctx context.Context, name string, kind types.PatchT
 	}
 	c := change{verb: "patch", name: name, dry: dry, only: only,
 		write: func(in dynamic.ResourceInterface, how manner) (*unstructured.Unstructured, error) {
-			opts, data := opts, data
+			opts := opts
 			if opts.DryRun = how.dry; how.force {
 				opts.Force = &how.force
 			}
-			if how.version != "" {
-				var err error
-				if data, err = atVersion(kind, data, how.version); err != nil {
-					return nil, err
-				}
+			data, err := how.patch(kind, data)
+			if err != nil {
+				return nil, err
 			}
 			return in.Patch(ctx, name, kind, data, opts)
 		}}
@@ -109,25 +107,6 @@ func (r jointResource) Patch(ctx context.Context, name string, kind types.PatchT
 		c.applies, c.manager = true, opts.FieldManager
 	}
 	return r.change(ctx, c)
-}
-
-// atVersion returns the patch with a resourceVersion, so that it changes no other version of the object.
-func atVersion(kind types.PatchType, data []byte, version string) ([]byte, error) {
-	if kind == types.JSONPatchType {
-		var operations []any
-		if err := json.Unmarshal(data, &operations); err != nil {
-			return nil, bad("patch: %v", err)
-		}
-		return json.Marshal(append(operations, map[string]any{"op": "add", "path": "/metadata/resourceVersion", "value": version}))
-	}
-	var o map[string]any
-	if err := yaml.Unmarshal(data, &o); err != nil { // JSON is YAML
-		return nil, bad("patch: %v", err)
-	}
-	if err := unstructured.SetNestedField(o, version, "metadata", "resourceVersion"); err != nil {
-		return nil, bad("patch: %v", err)
-	}
-	return json.Marshal(o)
 }
 
 // DeleteCollection is refused: a Handler refuses such requests before.

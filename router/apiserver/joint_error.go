@@ -33,13 +33,7 @@ func (j *joint) refusals(name string, routes []router.Route, errs []error) error
 			return err
 		}
 		if status, ok := statusOf(err); ok {
-			status.Message = fmt.Sprintf("region %s: %s", k, j.clean(status.Message))
-			if status.Details != nil {
-				details := *status.Details
-				details.RetryAfterSeconds = 0 // the caller decides whether it repeats a write
-				status.Details = &details
-			}
-			return &apierrors.StatusError{ErrStatus: status}
+			return &apierrors.StatusError{ErrStatus: j.cleanStatus(k, status)}
 		}
 		silent = append(silent, k.String())
 	}
@@ -47,6 +41,22 @@ func (j *joint) refusals(name string, routes []router.Route, errs []error) error
 		return nil
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s was not written: no answer from region %s", name, strings.Join(silent, ", ")))
+}
+
+// cleanStatus returns the status of region k for the caller.
+func (j *joint) cleanStatus(k region.Key, status metav1.Status) metav1.Status {
+	status.Message = fmt.Sprintf("region %s: %s", k, j.clean(status.Message))
+	if status.Details == nil {
+		return status
+	}
+	details := *status.Details
+	details.RetryAfterSeconds = 0 // the caller decides whether it repeats a write
+	details.Causes = slices.Clone(details.Causes)
+	for i := range details.Causes {
+		details.Causes[i].Message = j.clean(details.Causes[i].Message)
+	}
+	status.Details = &details
+	return status
 }
 
 // statusOf returns the status with which a region refused a request. It returns false if the region did not answer, or
@@ -111,7 +121,7 @@ func (j *joint) name(peer region.PeerName) string {
 func (j *joint) clean(text string) string {
 	for _, route := range j.routes {
 		if peer := string(route.Peer); peer != "" && strings.Contains(text, peer) {
-			word := regexp.MustCompile(`(^|[^a-zA-Z0-9.-])` + regexp.QuoteMeta(peer) + `($|[^a-zA-Z0-9.-]|\.$|\. )`)
+			word := regexp.MustCompile(`(^|[^a-zA-Z0-9.-])(?:peer )?` + regexp.QuoteMeta(peer) + `($|[^a-zA-Z0-9.-]|\.$|\. )`)
 			text = word.ReplaceAllString(text, "${1}"+j.name(route.Peer)+"${2}")
 		}
 	}

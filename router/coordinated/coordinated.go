@@ -47,7 +47,7 @@ func (w *Writes) Kind(resource schema.GroupResource) (apiserver.Kind, bool) {
 	k, ok := w.kind(resource)
 	return apiserver.Kind{
 		Resource: k.Resource, Kind: k.Kind, Everywhere: k.Mode == fanout.Everywhere, Manager: fanout.FieldManager,
-		Claims: k.Claims, Content: k.Content,
+		Claims: k.Claims, Reclaim: k.Reclaim, Content: k.Content,
 		Claimed: func(o *unstructured.Unstructured) bool {
 			state, err := k.State(o)
 			return err != nil || state != nil

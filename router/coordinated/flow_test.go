@@ -170,7 +170,7 @@ func TestServiceClusterFlow(t *testing.T) {
 func TestServiceClusterNames(t *testing.T) {
 	s := newScene(t, fanout.Options{})
 	s.acme(t)
-	s.reset()
+	s.reset(t)
 	_, err := s.in(t, "*", clusters).Create(t.Context(), newCluster("db"), metav1.CreateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, "set the annotation router.atoll.dev/region")
