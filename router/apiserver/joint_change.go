@@ -68,6 +68,8 @@ func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o
 	switch {
 	case base == nil && slices.Contains(found.Silent, r.at.Peer), !atHome && found.Home == "" && len(found.Silent) > 0:
 		return nil, false, r.joint.silent(c.name+" was not written", found.Silent)
+	case !atHome && found.Home == "":
+		return nil, false, apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), c.name, errors.New("another operation holds the name; try again when that has ended"))
 	case base == nil && c.applies:
 		o, err = r.applyNew(ctx, c)
 		return o, false, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,8 +64,24 @@ func (w *Writes) kind(resource schema.GroupResource) (fanout.Kind, bool) {
 	return w.kinds[i], true
 }
 
-// Find reads the object in all peers, with the credentials of the Directory.
+// Find reads the object in all peers, with the credentials of the Directory. If the object is reserved by an operation
+// that the Coordinator's log has, it first settles the operation.
 func (w *Writes) Find(ctx context.Context, kind apiserver.Kind, key types.NamespacedName) (apiserver.Found, error) {
+	found := w.look(ctx, kind, key)
+	k, _ := w.kind(kind.Resource.GroupResource())
+	if found.Home == "" && len(found.Silent) == 0 {
+		for _, o := range found.Objects {
+			if state, err := k.State(o); err == nil && state != nil && state.Claim != nil {
+				_, _ = w.coordinator.Outcome(ctx, state.Claim.Operation) // an error means that another coordinator settles it
+				found = w.look(ctx, kind, key)
+				break
+			}
+		}
+	}
+	return found, ctx.Err()
+}
+
+func (w *Writes) look(ctx context.Context, kind apiserver.Kind, key types.NamespacedName) apiserver.Found {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -91,7 +108,7 @@ func (w *Writes) Find(ctx context.Context, kind apiserver.Kind, key types.Namesp
 			found.Home = peer
 		}
 	}
-	return found, ctx.Err()
+	return found
 }
 
 func (w *Writes) read(ctx context.Context, kind apiserver.Kind, peer region.PeerName, key types.NamespacedName) (*unstructured.Unstructured, error) {
@@ -154,9 +171,41 @@ func (w *Writes) Remove(ctx context.Context, kind apiserver.Kind, base *unstruct
 	default:
 		opts.ResourceVersion = base.GetResourceVersion()
 	}
+	ctx, stop := w.untilCommitted(ctx, kind, key)
+	defer stop()
 	op, err := w.coordinator.Remove(ctx, schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind}, key, opts)
 	if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok && occupied.Committed {
 		return true, nil
 	}
 	return err == nil && op.State == fanout.Committed, failure(ctx, err)
+}
+
+// lookAgain is how often a removal is looked at. A removal that takes longer is left to the Coordinator once it is
+// committed.
+const lookAgain = time.Second
+
+// untilCommitted returns a context that ends when the removal of the object is found to be committed and not complete:
+// it may wait for a finalizer, or for a peer, for any time. stop waits for its goroutine.
+func (w *Writes) untilCommitted(ctx context.Context, kind apiserver.Kind, key types.NamespacedName) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-time.After(lookAgain):
+			case <-ctx.Done():
+				return
+			}
+			k, _ := w.kind(kind.Resource.GroupResource())
+			found := w.look(ctx, kind, key)
+			if state, err := k.State(found.Objects[found.Home]); err == nil && state != nil && state.Stage == v1alpha1.StageRemoving {
+				cancel()
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+	}
 }
