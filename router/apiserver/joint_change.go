@@ -130,7 +130,8 @@ func (r jointResource) changeAtHome(ctx context.Context, c change, found Found, 
 	case !shared && c.only:
 		return result, false, nil
 	case !shared: // the peers have this content already
-		home.own(ctx, result)
+		home.own(ctx, result, true)
+		r.own(ctx, result, false)
 		return r.present(ctx, result), false, nil
 	}
 	return r.share(ctx, c, home, there, result)
@@ -144,7 +145,10 @@ func (r jointResource) share(ctx context.Context, c change, in jointResource, ba
 	if err := r.joint.fanout.Update(ctx, r.joint.kind, result, base); err != nil {
 		return nil, false, r.joint.failed("changed", c.name, err)
 	}
-	in.own(ctx, result)
+	in.own(ctx, result, true)
+	if in.at.Region != r.at.Region {
+		r.own(ctx, result, false)
+	}
 	return r.present(ctx, result), false, nil
 }
 

@@ -19,13 +19,15 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // own writes, as the caller, the metadata of the dry run's result that the peers do not share: the managers of fields,
 // and the last write of kubectl. Without them, a later apply would not remove a field. The content is committed
 // already, so own ignores errors, and writes nothing if the content has changed since.
-func (r jointResource) own(ctx context.Context, result *unstructured.Unstructured) {
+//
+// The managers are those of the region that computed the result.
+func (r jointResource) own(ctx context.Context, result *unstructured.Unstructured, managers bool) {
 	now, err := r.ResourceInterface.Get(ctx, result.GetName(), metav1.GetOptions{})
 	if err != nil || !r.sameContent(now, result) {
 		return
 	}
 	metadata := map[string]any{"resourceVersion": now.GetResourceVersion()}
-	if r.joint.kind.Claimed(result) && len(result.GetManagedFields()) > 0 { // otherwise the Fanout's fields have no manager
+	if managers && len(result.GetManagedFields()) > 0 {
 		metadata["managedFields"] = result.GetManagedFields()
 	}
 	if text, ok := result.GetAnnotations()[lastApplied]; ok {

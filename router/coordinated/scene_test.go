@@ -139,10 +139,7 @@ func (s *scene) in(t *testing.T, where string, gvr schema.GroupVersionResource) 
 	t.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL + "/regions/" + where, BearerToken: "alice"})
 	require.NoError(t, err)
-	if gvr == clusters {
-		return client.Resource(gvr).Namespace("acme")
-	}
-	return client.Resource(gvr)
+	return namespaced(client, gvr)
 }
 
 // at returns a client of a peer itself.
@@ -150,10 +147,18 @@ func (s *scene) at(t *testing.T, peer region.PeerName, gvr schema.GroupVersionRe
 	t.Helper()
 	conn, err := s.ring.Conn(peer)
 	require.NoError(t, err)
-	if gvr == clusters {
-		return conn.Dynamic().Resource(gvr).Namespace("acme")
+	return namespaced(conn.Dynamic(), gvr)
+}
+
+func namespaced(client dynamic.Interface, gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	switch gvr {
+	case clusters:
+		return client.Resource(gvr).Namespace("acme")
+	case configMaps:
+		return client.Resource(gvr).Namespace("default")
+	default:
+		return client.Resource(gvr)
 	}
-	return conn.Dynamic().Resource(gvr)
 }
 
 // get returns the object of a peer, or nil if the peer has none.
