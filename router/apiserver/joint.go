@@ -189,7 +189,7 @@ func (j *joint) address(q *request, body []byte) ([]byte, error) {
 	case q.region != nil, bytes.Contains(body, []byte(aggregate.RegionAnnotation)):
 		return body, nil
 	case q.Verb == "create":
-		return j.place(q, body)
+		return j.assign(q, body)
 	case bytes.Contains(body, []byte("resourceVersion")):
 		return body, nil // it is of one region
 	}
@@ -211,8 +211,8 @@ func (j *joint) address(q *request, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// place adds a region to a new object that exists everywhere.
-func (j *joint) place(q *request, body []byte) ([]byte, error) {
+// assign adds a region to a new object that exists everywhere.
+func (j *joint) assign(q *request, body []byte) ([]byte, error) {
 	o, err := q.object(body)
 	if err != nil {
 		return nil, err

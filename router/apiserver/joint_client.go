@@ -53,7 +53,7 @@ func (r jointResource) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: r.namespace, Name: name}
 }
 
-// onlyDry returns the options of a dry run in place of the caller's, and whether the caller asked for no more.
+// onlyDry returns the options of a dry run in place of the caller's, and whether the caller asked for a dry run.
 func onlyDry(given []string) (dry []string, only bool, err error) {
 	if slices.ContainsFunc(given, func(d string) bool { return d != metav1.DryRunAll }) {
 		return nil, false, bad("dryRun: want %s", metav1.DryRunAll)
