@@ -101,6 +101,10 @@ func TestAccountApply(t *testing.T) {
 			}
 			got := apply(map[string]string{"c": "1"}, "Provider")
 			require.Equal(t, s.get(t, "peer-b", accounts, "acme").GetResourceVersion(), got.GetResourceVersion(), "nothing changed")
+			apply(nil, "Provider")
+			for peer := range peers {
+				require.Empty(t, s.get(t, peer, accounts, "acme").GetLabels(), peer)
+			}
 		})
 	}
 }
@@ -191,4 +195,37 @@ func TestServiceClusterNames(t *testing.T) {
 	}
 	_, found, _ := unstructured.NestedMap(s.get(t, region.PeerName("peer-c"), clusters, "db").Object, "spec", "kubeconfigSecret")
 	require.True(t, found)
+}
+
+// An apply that conflicts with the coordinator alone takes the fields. A conflict with another manager is a conflict, at
+// the home and at a replica.
+func TestManagers(t *testing.T) {
+	s := newScene(t, fanout.Options{})
+	s.acme(t)
+	labelled := func(value string) *unstructured.Unstructured {
+		o := newAccount("acme")
+		o.SetLabels(map[string]string{"of": value})
+		return o
+	}
+	apply := func(where, value, manager string) error {
+		data, err := labelled(value).MarshalJSON()
+		require.NoError(t, err)
+		_, err = s.in(t, where, accounts).Patch(t.Context(), "acme", types.ApplyYAMLPatchType, data, metav1.PatchOptions{FieldManager: manager})
+		return err
+	}
+	_, err := s.coordinator.Update(t.Context(), labelled("coordinator"), fanout.AddOptions{})
+	require.NoError(t, err)
+	for _, where := range []string{"eu.loodse", "us.loodse"} {
+		require.NoError(t, apply(where, "first", "kubectl"), where)
+		err = apply(where, "second", "another")
+		require.True(t, apierrors.IsConflict(err), "%s: %v", where, err)
+		require.ErrorContains(t, err, "kubectl", where)
+		require.Equal(t, "first", s.get(t, "peer-c", accounts, "acme").GetLabels()["of"], where)
+	}
+	edit := []byte(`{"metadata":{"labels":{"of":"third"}}}`)
+	_, err = s.in(t, "us.loodse", accounts).Patch(t.Context(), "acme", types.MergePatchType, edit, metav1.PatchOptions{FieldManager: "editor"})
+	require.NoError(t, err)
+	err = apply("jp.loodse", "fourth", "kubectl")
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.ErrorContains(t, err, "editor")
 }

@@ -259,7 +259,3 @@ func TestTimeout(t *testing.T) {
 	require.NotContains(t, answer, "peer-")
 	require.Nil(t, s.get(t, region.PeerName("peer-b"), accounts, "acme"))
 }
-
-func nested(o *unstructured.Unstructured, path ...string) (any, bool, error) {
-	return unstructured.NestedFieldNoCopy(o.Object, path...)
-}
