@@ -56,6 +56,7 @@
 //     So a repeated create ends in one object (201, or 409 AlreadyExists), an update in one revision (200, or 409), and a
 //     delete in none (200, or 404).
 //   - The parameter timeout ends an operation that is not committed yet.
+//   - Every region means every region that the router knows now. Bodies are JSON or YAML.
 //
 // # Not guaranteed
 //

@@ -69,6 +69,7 @@ type Found struct {
 type FanoutError struct {
 	Code   int32
 	Reason metav1.StatusReason
+	Doubt  bool // the outcome is not known
 	// Text describes the error to the caller. name returns the text for a peer, which contains no peer's name.
 	Text func(name func(region.PeerName) string) string
 	Err  error // for operators: it may name peers

@@ -148,6 +148,9 @@ func (j *joint) inOne(ctx context.Context, k region.Key) (dynamic.Interface, err
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("region %s: it cannot be found now", k))
 	}
 	j.routes = j.router.Routes()
+	if !slices.ContainsFunc(j.routes, func(r router.Route) bool { return r.Region == k }) {
+		j.routes = append(slices.Clone(j.routes), route) // it was moved meanwhile, or a Resolver knows it alone
+	}
 	client, err := j.router.Client(k, j.id)
 	if err != nil {
 		return nil, apierrors.NewForbidden(j.kind.Resource.GroupResource(), "", fmt.Errorf("region %s: the identity is refused", k))

@@ -89,7 +89,11 @@ func (j *joint) failed(done, name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &fanout):
-		text := fmt.Sprintf("%s %s is not %s: %s", j.kind.Resource.Resource, name, done, j.clean(fanout.Text(j.name)))
+		text := fmt.Sprintf("%s %s is not %s", j.kind.Resource.Resource, name, done)
+		if fanout.Doubt {
+			text = fmt.Sprintf("whether %s %s is %s is not known yet", j.kind.Resource.Resource, name, done)
+		}
+		text += ": " + j.clean(fanout.Text(j.name))
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: fanout.Code, Reason: fanout.Reason, Message: text,
 			Details: &metav1.StatusDetails{Name: name, Group: j.kind.Resource.Group, Kind: j.kind.Resource.Resource}}}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

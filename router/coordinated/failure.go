@@ -57,8 +57,8 @@ func known(err error) *apiserver.FanoutError {
 	)
 	switch {
 	case errors.As(err, &doubt):
-		return &apiserver.FanoutError{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Text: func(name namer) string {
-			return inDoubt + silence(name, doubt.Peers)
+		return &apiserver.FanoutError{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Doubt: true, Text: func(name namer) string {
+			return "the regions settle it, and this request may be repeated" + silence(name, doubt.Peers)
 		}}
 	case errors.As(err, &held):
 		return holder(held)
@@ -75,8 +75,6 @@ func known(err error) *apiserver.FanoutError {
 	}
 	return nil
 }
-
-const inDoubt = "or it is, which is not known yet: the regions settle it, and this request may be repeated"
 
 // silence returns a text that names the peers that do not answer.
 func silence(name namer, peers []region.PeerName) string {

@@ -5,7 +5,9 @@ package coordinated
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -85,7 +87,7 @@ func TestInDoubt(t *testing.T) {
 			})
 			code, answer := s.send(t, c.method, c.path, c.media, c.body)
 			require.Equal(t, http.StatusGatewayTimeout, code, answer)
-			require.Contains(t, answer, "region eu.loodse")
+			require.Contains(t, answer, "is not known yet: the regions settle it, and this request may be repeated; no answer from region eu.loodse")
 			require.Contains(t, answer, `"reason":"Timeout"`)
 			require.NotContains(t, answer, "peer-")
 			s.ring.Partition("peer-a", false)
@@ -258,4 +260,55 @@ func TestTimeout(t *testing.T) {
 	require.Equal(t, http.StatusGatewayTimeout, code, answer)
 	require.NotContains(t, answer, "peer-")
 	require.Nil(t, s.get(t, region.PeerName("peer-b"), accounts, "acme"))
+}
+
+// A replica is behind its home. An update of the replica's content is a conflict, and a patch is of the home's content.
+func TestAReplicaThatIsBehind(t *testing.T) {
+	s := newScene(t, fanout.Options{Cleanup: 200 * time.Millisecond})
+	s.acme(t)
+	s.ring.Partition("peer-b", true)
+	labelled := newAccount("acme", "Provider")
+	labelled.SetLabels(map[string]string{"of": "home"})
+	op, err := s.coordinator.Update(t.Context(), labelled, fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, op.State)
+	s.ring.Partition("peer-b", false)
+	behind := s.get(t, "peer-b", accounts, "acme")
+	require.Equal(t, []string{"Tenant"}, roles(behind))
+
+	client := s.in(t, "us.loodse", accounts)
+	behind.Object["spec"].(map[string]any)["roles"] = []any{"Tenant", "Provider"}
+	_, err = client.Update(t.Context(), behind, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	o, err := client.Patch(t.Context(), "acme", types.MergePatchType, []byte(`{"spec":{"roles":["Tenant","Provider"]}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Tenant", "Provider"}, roles(o))
+	require.Equal(t, map[string]string{"of": "home"}, o.GetLabels())
+}
+
+// A resourceVersion and a UID in a patch are those of the region to which the patch is sent. Others are a conflict.
+func TestVersionsInPatches(t *testing.T) {
+	s := newScene(t, fanout.Options{})
+	s.acme(t)
+	n := 0
+	for _, where := range []string{"eu.loodse", "us.loodse"} {
+		client := s.in(t, where, accounts)
+		for kind, form := range map[types.PatchType]string{
+			types.MergePatchType: `{"metadata":{"resourceVersion":%q,"uid":%q,"labels":{"n":"%d"}}}`,
+			types.JSONPatchType: `[{"op":"test","path":"/metadata/resourceVersion","value":%q},{"op":"test","path":"/metadata/uid","value":%q},
+				{"op":"add","path":"/metadata/labels","value":{"n":"%d"}}]`,
+		} {
+			before, err := client.Get(t.Context(), "acme", metav1.GetOptions{})
+			require.NoError(t, err)
+			patch := func(version string, uid types.UID) error {
+				n++
+				_, err := client.Patch(t.Context(), "acme", kind, fmt.Appendf(nil, form, version, uid, n), metav1.PatchOptions{})
+				return err
+			}
+			require.Error(t, patch(before.GetResourceVersion(), "of another object"), "%s %s", where, kind)
+			require.NoError(t, patch(before.GetResourceVersion(), before.GetUID()), "%s %s", where, kind)
+			require.Error(t, patch(before.GetResourceVersion(), before.GetUID()), "%s %s: the version is old", where, kind)
+			require.Equal(t, strconv.Itoa(n-1), s.get(t, "peer-c", accounts, "acme").GetLabels()["n"])
+		}
+	}
 }
