@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,9 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	return c, nil
 }
 
+// Kinds returns the kinds of Options.Kinds. It does no I/O. The caller may modify the slice.
+func (c *Coordinator) Kinds() []Kind { return slices.Clone(c.opts.Kinds) }
+
 // Add creates obj, and its guards or replicas in all other peers, or leaves nothing in effect. It
 // uses the name, the labels and the annotations of obj's metadata, and ignores status. It waits
 // until the Directory has a peer or ctx ends.
@@ -115,9 +119,10 @@ func (b *submitter) add(ctx context.Context, obj Object, opts AddOptions, agree 
 }
 
 // Update replaces the content of obj in all peers, for kinds that exist Everywhere. It ignores
-// obj's resourceVersion: it reads the current revision and replaces that one. The error is a
-// *ConflictError if another update commits between this read and the write, and wraps
-// ErrNotFound if the object does not exist. Other errors are those of Add.
+// obj's resourceVersion: it replaces the revision AddOptions.Revision or, if that is zero, the
+// revision that it reads. The error is a *ConflictError if the object has another revision, or if
+// another update commits between this read and the write, and wraps ErrNotFound if the object does
+// not exist. Other errors are those of Add.
 func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
 	kind, u, err := c.kinds.object(obj)
 	if err != nil {
@@ -131,6 +136,8 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 		kind:           kind,
 		key:            objectKey(u),
 		obj:            u,
+		uid:            opts.UID,
+		base:           opts.Revision,
 		idempotencyKey: opts.IdempotencyKey,
 		fieldManager:   opts.FieldManager,
 		unreachable:    opts.Unreachable,
@@ -156,7 +163,8 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 
 // Remove removes the object from all peers. It returns nil when the removal is committed:
 // Operation.State is Done if nothing is left, and Committed if Start or Recover have to continue
-// it. Otherwise the error wraps ErrNotFound if no peer holds the object. It is a *HeldError if the
+// it. Otherwise the error wraps ErrNotFound if no peer holds the object, and is a *ConflictError if
+// the object has another revision or resourceVersion than opts. It is a *HeldError if the
 // object has no claim or is only reserved, and an *OccupiedError if other objects are in the
 // namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
 // continues once these objects are removed. The error is an *InDoubtError if the outcome is not
@@ -176,6 +184,8 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 		kind:           kind,
 		key:            key,
 		uid:            opts.UID,
+		base:           opts.Revision,
+		version:        opts.ResourceVersion,
 		idempotencyKey: opts.IdempotencyKey,
 		unreachable:    opts.Unreachable,
 	})

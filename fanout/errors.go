@@ -108,15 +108,19 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ConflictError means that an update was based on a revision that is no longer the latest.
+// ConflictError means that an update or a removal was based on a revision or a resourceVersion that
+// is no longer the latest.
 type ConflictError struct {
 	Kind     schema.GroupKind
 	Key      types.NamespacedName
-	Revision int64 // the latest revision
+	Revision int64 // the latest revision; zero for a kind that exists once
 }
 
 // Error names the object and its latest revision.
 func (e *ConflictError) Error() string {
+	if e.Revision == 0 {
+		return fmt.Sprintf("%s %s was changed by another write: read it again and repeat the removal", e.Kind.Kind, keyString(e.Key))
+	}
 	return fmt.Sprintf("%s %s was changed by another operation and is at revision %d: read it again and repeat the update",
 		e.Kind.Kind, keyString(e.Key), e.Revision)
 }

@@ -19,8 +19,11 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// fieldManager owns the fields that the protocol writes.
-const fieldManager = "atoll-fanout"
+// FieldManager is the field manager of the writes of a Coordinator. It owns the claims, and the
+// fields that an Update has changed.
+const FieldManager = "atoll-fanout"
+
+const fieldManager = FieldManager
 
 var (
 	peerSets   = v1alpha1.GroupVersion.WithResource("peersets")

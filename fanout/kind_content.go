@@ -5,6 +5,8 @@ package fanout
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,3 +53,60 @@ func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 // SeesEdits reports whether an edit without a revision can be distinguished from fields that a
 // server filled in. It returns true if the claim is in the spec, or if Payload is set.
 func (k Kind) SeesEdits() bool { return k.Claim.annotation == "" || k.Payload != nil }
+
+// Claims returns the fields of obj that only coordinators write, by their paths: the protocol's
+// state, the annotations of this package, and its finalizer. Programs that write objects for others
+// compare them, so that these others cannot write them. It is pure and does not modify obj.
+func (k Kind) Claims(obj *unstructured.Unstructured) map[string]any {
+	claims := map[string]any{}
+	if obj == nil {
+		return claims
+	}
+	if k.Claim.annotation == "" {
+		if spec, ok := obj.Object["spec"].(map[string]any); ok && spec[k.Claim.path()] != nil {
+			claims["spec."+k.Claim.path()] = spec[k.Claim.path()]
+		}
+	}
+	for name, value := range obj.GetAnnotations() {
+		if strings.HasPrefix(name, ours) || k.Claim.annotation != "" && name == k.Claim.annotation {
+			claims["metadata.annotations["+name+"]"] = value
+		}
+	}
+	for _, name := range obj.GetFinalizers() {
+		if strings.HasPrefix(name, ours) {
+			claims["metadata.finalizers["+name+"]"] = true
+		}
+	}
+	return claims
+}
+
+// Reclaim returns a copy of obj with the protocol's state and the annotations of this package as in
+// the object of. It does not change finalizers. It is pure.
+func (k Kind) Reclaim(obj, of *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	mine := func(name string) bool {
+		return strings.HasPrefix(name, ours) || k.Claim.annotation != "" && name == k.Claim.annotation
+	}
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return mine(name) })
+	for name, value := range of.GetAnnotations() {
+		if mine(name) {
+			annotations[name] = value
+		}
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	obj.SetAnnotations(annotations)
+	if k.Claim.annotation != "" {
+		return obj
+	}
+	unstructured.RemoveNestedField(obj.Object, "spec", k.Claim.path())
+	if claim, ok, err := unstructured.NestedFieldCopy(of.Object, "spec", k.Claim.path()); ok && err == nil {
+		_ = unstructured.SetNestedField(obj.Object, claim, "spec", k.Claim.path()) // an error means that spec is no object, which a server refuses
+	}
+	return obj
+}

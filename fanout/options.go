@@ -167,6 +167,15 @@ type AddOptions struct {
 	// Durable makes the call return only when the operation is durable. For a kind that exists once,
 	// that takes one more request to each peer after the commit. See Operation.Durable.
 	Durable bool
+
+	// Revision, for Update, is the revision that the update replaces: Kind.State of the object that
+	// the caller read has it. If the object has another revision, the error is a *ConflictError. Zero
+	// replaces any revision.
+	Revision int64
+
+	// UID, for Update, unless empty, is the UID of the object, or of one of its replicas; an object
+	// of the name with another UID is not changed.
+	UID types.UID
 }
 
 // RemoveOptions tune one Remove.
@@ -174,6 +183,12 @@ type RemoveOptions struct {
 	// UID, unless empty, is the UID of the primary to remove; an object of the name with
 	// another UID stays.
 	UID types.UID
+
+	// Revision, for a kind that exists Everywhere, is the revision to remove, and ResourceVersion is
+	// the resourceVersion of the primary to remove. If the object has another one when the removal
+	// would be committed, the error is a *ConflictError. Zero and empty remove any.
+	Revision        int64
+	ResourceVersion string
 
 	// IdempotencyKey makes a repeated call return the first call's result.
 	IdempotencyKey string

@@ -30,6 +30,8 @@ type request struct {
 	obj            *unstructured.Unstructured // nil for removals
 	target         region.PeerName
 	uid            types.UID
+	base           int64  // of an update or a removal: the revision that it replaces or removes; 0 means any
+	version        string // of a removal: the primary's resourceVersion; empty means any
 	idempotencyKey string
 	fieldManager   string
 	unreachable    Unreachable
@@ -87,6 +89,8 @@ func (b *submitter) operation(req request, peers []string, start time.Time, id s
 		Target:      string(req.target),
 		Start:       start.UnixMicro(),
 		UID:         string(req.uid),
+		Base:        req.base,
+		Version:     req.version,
 		Agree:       req.agree,
 		Inert:       req.kind.Inert != nil,
 		Within:      (req.action == protocol.Add || req.action == protocol.Adopt) && !req.kind.Within.Empty(),

@@ -176,7 +176,11 @@ func sameCluster(one, other region.PeerName, uid types.UID) error {
 
 // fingerprint returns a hash that identifies a request.
 func fingerprint(req request, op protocol.Operation) string {
-	sum, err := hash(req.action, req.kind.GroupKind().String(), keyString(req.key), op.Payload, req.target, req.uid)
+	parts := []any{req.action, req.kind.GroupKind().String(), keyString(req.key), op.Payload, req.target, req.uid}
+	if req.base != 0 || req.version != "" { // earlier logs have neither
+		parts = append(parts, req.base, req.version)
+	}
+	sum, err := hash(parts...)
 	if err != nil {
 		return ""
 	}

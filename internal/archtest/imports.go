@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"router/aggregate":         {"internal", "region", "router"},
 	"router/apiserver":         {"internal", "region", "router", "router/aggregate", "router/proxy"},
 	"router/proxy":             {"internal", "region", "router"},
+	"router/coordinated":       {"internal", "fanout", "region", "router/apiserver"},
 	"splitter/placement":       {"internal", "region", "splitter", "syncer/v1alpha1"},
 	"splitter/v1alpha1":        nil,
 	"syncer/crds":              {"internal", "region", "syncer/schema", "syncer/targets"},

@@ -28,6 +28,9 @@ type Options struct {
 	Map aggregate.Mapping
 	// Budget limits the bytes of the regions' answers that all callers together hold at one time. Nil: 256 MiB.
 	Budget *aggregate.Budget
+	// Fanout runs the writes of registered kinds, which the regions hold together, to one region and to all regions. Nil:
+	// every write is sent to one region.
+	Fanout Fanout
 }
 
 // Handler is the http.Handler. It is safe for concurrent use.
@@ -37,6 +40,9 @@ type Handler struct {
 	all    http.Handler // serves all regions, with the same checks as for one
 	opts   Options
 	packs  *sync.Pool // of compressors
+
+	// protect returns a handler with the checks of requests to all regions.
+	protect func(serve func(http.ResponseWriter, *http.Request, router.Identity)) http.Handler
 }
 
 // New returns a Handler for the regions of routes. single serves the requests to one region. It also authenticates the
@@ -57,7 +63,7 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 	if opts.Keys == nil {
 		opts.Keys = aggregate.RandomKeyring()
 	}
-	h := &Handler{routes: routes, single: single, opts: opts, packs: packers()}
+	h := &Handler{routes: routes, single: single, opts: opts, packs: packers(), protect: single.Protect}
 	if h.opts.Map == nil {
 		h.opts.Map = h.byProvider
 	}
@@ -83,7 +89,7 @@ func (h *Handler) byProvider(common schema.GroupVersionResource, k region.Key) (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, ok := cutAll(r.URL.Path)
 	if !ok {
-		h.single.ServeHTTP(w, r)
+		h.regional(r).ServeHTTP(w, r)
 		return
 	}
 	t, err := targetOf(r, rest)

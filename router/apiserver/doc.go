@@ -30,6 +30,37 @@
 //     compressed if the client accepts gzip; the regions are then asked for compressed answers too.
 //   - No answer names a peer.
 //
+// # Kinds that the regions hold together
+//
+// With Options.Fanout, a create, update, patch or delete of a registered kind is an operation on all peers, whether the
+// request is to one region or to all regions. Such kinds exist everywhere, as Accounts do, or once, as ServiceClusters
+// do. Reads, subresources and the path /peers/ stay as they are.
+//
+//   - The regions decide first, as the caller: a dry run of the write in its own region, which also checks admission and
+//     schema. If the kind exists everywhere, every region must allow the write: a create is a dry run in each region, and
+//     for any other write the other regions are asked about the right. A 403 names its region, and a region that does not
+//     answer is a 503. In both cases nothing is written.
+//   - The content of an update or a patch is the result of the dry run. If the object changes before the operation is
+//     committed, the answer is 409.
+//   - A content that exists everywhere is computed at the home of the object, whichever region the request names. A
+//     change of finalizers, owners and managers of fields is a write to the region of the request alone, and is refused
+//     together with a change of the content. So is every change of an object that exists once: only a create and a delete
+//     are operations, because its guards have no content.
+//   - The fields of the Fanout, such as spec.fanout, its annotations and its finalizer, are refused unless they are as the
+//     region has them.
+//   - Deletes honor preconditions. Only the propagation policy Background is supported. Collections are not deleted, and
+//     names are not generated.
+//   - The answer has the object as the region has it after the commit. If the caller may not read it there, it has the
+//     result of the dry run, without UID and resourceVersion.
+//   - An Account whose namespace holds objects is not removed: 409 with the objects and their regions, and no deletion is
+//     requested. A removal that is committed and waits, for example for a finalizer, is a 202.
+//   - If the outcome is not known yet, the answer is 504 (Timeout). The request may be repeated as it is: the operation in
+//     doubt is settled before another operation on the name begins, and the name, UID and revision admit one of them only.
+//     So a repeated create ends in one object (201, or 409 AlreadyExists), an update in one revision (200, or 409), and a
+//     delete in none (200, or 404).
+//   - The parameter timeout ends an operation that is not committed yet.
+//   - Every region means every region that the router knows now. Bodies are JSON or YAML.
+//
 // # Not guaranteed
 //
 //   - resourceVersions are not numbers.

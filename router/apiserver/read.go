@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/aggregate"
@@ -28,6 +29,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 	case t.streams():
 		return apierrors.NewConflict(t.gvr().GroupResource(), t.Name, errUnaddressed)
 	}
+	if kind, ok := h.writesJointly(t, h.regions()...); ok {
+		return h.together(w, r, id, t, kind, nil)
+	}
 	policy, err := aggregate.PolicyOf(r)
 	if err != nil {
 		return err
@@ -41,7 +45,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 		return err
 	}
 	ctx, report := aggregate.WithReport(aggregate.WithPolicy(r.Context(), policy))
-	q := request{Request: r.WithContext(ctx), target: t, api: api, report: report, packs: h.packs}
+	q := request{Request: r.WithContext(ctx), target: t, api: api, client: api.Dynamic(), report: report, packs: h.packs}
 	switch t.Verb {
 	case "get":
 		return q.get(w)
@@ -59,6 +63,7 @@ type request struct {
 	*http.Request
 	target
 	api    *aggregate.API
+	client dynamic.Interface
 	report *aggregate.Report
 	packs  *sync.Pool
 }

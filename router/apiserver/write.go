@@ -126,7 +126,12 @@ func (q request) delete(w http.ResponseWriter, body []byte) error {
 		Details: &metav1.StatusDetails{Name: q.Name, Group: q.Group, Kind: q.Resource},
 	}
 	if q.Verb == "delete" {
-		if err := q.resource().Delete(q.Context(), q.Name, opts, q.sub()...); err != nil {
+		err := q.resource().Delete(q.Context(), q.Name, opts, q.sub()...)
+		switch {
+		case errors.Is(err, errLeft):
+			done.Message = errLeft.Error()
+			return answer(w, http.StatusAccepted, done)
+		case err != nil:
 			return err
 		}
 		return answer(w, http.StatusOK, done)
@@ -142,7 +147,7 @@ func (q request) delete(w http.ResponseWriter, body []byte) error {
 }
 
 func (q request) resource() dynamic.ResourceInterface {
-	return q.api.Dynamic().Resource(q.gvr()).Namespace(q.Namespace)
+	return q.client.Resource(q.gvr()).Namespace(q.Namespace)
 }
 
 // object decodes the object of a create or an update. If the path names an object, the body must be that object.

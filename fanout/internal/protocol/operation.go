@@ -64,7 +64,8 @@ type Operation struct {
 	Payload     string   // stands for the content
 	Start       int64
 	UID         string   // if set, only the object with this UID, or with a replica with this UID, is meant
-	Base        int64    // of an update: the revision that it replaces; 0 replaces any
+	Base        int64    // of an update or a removal: the revision that it replaces or removes; 0 means any
+	Version     string   `json:",omitempty"` // of a removal: the primary's resourceVersion; empty means any
 	Met         Object   // of an operation that has no entry in the log: the object as listed
 	Into        []string // of a cover: its peers; of a succession or resignation: all remaining members; of a move of Met: its target
 

@@ -21,6 +21,10 @@ func (j removeJob) begin() {
 	case m.Primary.Leaving():
 		m.Record.Committed = true
 		j.afterMark()
+	case j.outdated(m.Primary):
+		m.Result.Revision = m.Primary.Revision.Number
+		m.because(Outdated, m.Record.Primary.Peer)
+		m.end(Aborted)
 	case m.Op.Holds:
 		m.enter(listing)
 		for _, p := range m.Op.Peers {
@@ -29,6 +33,12 @@ func (j removeJob) begin() {
 	default:
 		j.mark()
 	}
+}
+
+// outdated reports whether the removal names another state of the primary than o.
+func (j removeJob) outdated(o Object) bool {
+	op := j.m.Op
+	return op.Version != "" && op.Version != o.RV || op.Base != 0 && (op.Base != o.Revision.Number || o.Edited())
 }
 
 // mark continues to the commit. Before the commit it writes to the log that a commit may be sent,
@@ -86,6 +96,12 @@ func (s markTask) afterRead(r Reply) {
 		s.finish()
 	case o.Stage == Reserved:
 		s.uncommitted()
+	case removeJob{m}.outdated(o):
+		// The primary has changed since the first attempt, so that attempt is void.
+		m.Result.Revision = o.Revision.Number
+		m.because(Outdated, s.Peer)
+		m.Result.Ending = updateJob{m}.unmade(o)
+		s.finish()
 	case m.Expired && !m.Unsure:
 		s.fail(Late)
 	default:
@@ -113,6 +129,8 @@ func (j removeJob) afterMark() {
 		// The next sweep judges the object again.
 		m.pend(m.Record.Primary.Peer)
 		m.end(Done)
+	case !m.Record.Committed && m.Result.Reason == Outdated:
+		m.end(m.Result.Ending)
 	case !m.Record.Committed && m.Unsure:
 		m.end(InDoubt)
 	case !m.Record.Committed:
