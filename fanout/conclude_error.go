@@ -26,6 +26,10 @@ func (c conclusion) reason(ctx context.Context, result protocol.Result) error {
 	name := operationName(c.r.machine.Op.Action, c.r.kind, c.r.key)
 	switch result.Ending {
 	case protocol.Done, protocol.AlreadyDone:
+		if result.Reason == protocol.HeldByOther && c.r.machine.Op.Action == protocol.Remove {
+			return fmt.Errorf("%s: the object with UID %s in peer %s was removed, but another object has the name: %w: find the peer that was restored, and bring it back (atollctl peer comeback): %w",
+				name, c.r.machine.Op.UID, result.Primary.Peer, ErrReturned, c.held(result))
+		}
 		return nil
 	case protocol.Committed:
 		if result.Reason == protocol.Occupied {

@@ -167,7 +167,9 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 // the object has another revision or resourceVersion than opts. It is a *HeldError if the
 // object has no claim or is only reserved, and an *OccupiedError if other objects are in the
 // namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
-// continues once these objects are removed. The error is an *InDoubtError if the outcome is not
+// continues once these objects are removed. If Operation.State is Done, and the error is a *HeldError
+// that wraps ErrReturned, too, then one object was removed, and another object of the name was found,
+// in a peer that was restored from an older state or because of such a restore. The error is an *InDoubtError if the outcome is not
 // known yet. Any other error wraps ErrAborted or ErrEnded, unless Remove rejects the call before
 // the removal begins. If the removal is neither committed nor in doubt, it has not removed the
 // object.

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
@@ -99,6 +101,40 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 
 		require.True(t, holds(t, r, "eu-west", acme, "db"), "its guard stays")
 	})
+}
+
+// A removal finds the object that a restored peer has again, or the later object of the same name. Nothing shows the
+// restore yet. The removal removes one of the objects, and reports the other one.
+func TestARemovalReportsAnotherObjectOfTheName(t *testing.T) {
+	for kind, of := range map[schema.GroupKind]func(acme string) (types.NamespacedName, *unstructured.Unstructured){
+		serviceClusters: func(acme string) (types.NamespacedName, *unstructured.Unstructured) {
+			return key(acme, "db"), newServiceCluster(acme, "db")
+		},
+		accounts: func(string) (types.NamespacedName, *unstructured.Unstructured) {
+			return key("", "late"), newAccount("late")
+		},
+	} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			r := newRing(t)
+			c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+			name, obj := of(addAccount(t, c))
+			_, err := c.Add(t.Context(), obj, fanout.AddOptions{Target: "us-east"})
+			require.NoError(t, err)
+			saved := r.Server("us-east").Save()
+			_, err = c.Remove(t.Context(), kind, name, fanout.RemoveOptions{})
+			require.NoError(t, err)
+			_, err = c.Add(t.Context(), obj, fanout.AddOptions{Target: "eu-west"})
+			require.NoError(t, err)
+			require.NoError(t, r.Server("us-east").Load(saved))
+
+			op, err := c.Remove(t.Context(), kind, name, fanout.RemoveOptions{})
+			require.ErrorIs(t, err, fanout.ErrReturned)
+			held, ok := errors.AsType[*fanout.HeldError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, fanout.Done, op.State)
+			require.ElementsMatch(t, []region.PeerName{"us-east", "eu-west"}, []region.PeerName{op.Primary, held.Holder})
+		})
+	}
 }
 
 // Comeback is refused while the restored peer holds objects that were removed after the backup.

@@ -13,18 +13,18 @@ import (
 
 // smallConfigs returns the configurations that every run of the tests explores.
 func smallConfigs() []config {
-	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lateSmall, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack, attempted, astraySmall)
+	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lateSmall, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack, attempted, astraySmall, exactRemovals)
 }
 
 // deepConfigs returns the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lateDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep, attemptedDeep, astrayDeep)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lateDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep, attemptedDeep, astrayDeep, exactRemovalsDeep)
 }
 
 // allMutants returns the rules of the protocol, each with the violation that the exploration
 // finds when the rule is broken.
 func allMutants() []broken {
-	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lateMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants, astrayMutants)
+	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lateMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants, astrayMutants, exactMutants)
 }
 
 // broken is a rule of the protocol and a configuration that breaks it.

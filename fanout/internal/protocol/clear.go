@@ -95,10 +95,22 @@ func (s clearTask) removed(o Object) bool {
 	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
 }
 
+// rivals reports whether o, in a full member, is another object in effect under the name. If the
+// primary still exists after this read, a peer was restored: an object takes effect only while it
+// holds its name in all members.
+func (s clearTask) rivals(o Object) bool {
+	m := s.m
+	other := o.Claimed && o.Claim.Operation != m.Primary.Claim.Operation
+	return other && o.Primary(m.Op.Mode) && o.InEffect() && m.HaveSet && slices.Contains(m.Set.peers(peerActive), s.Peer)
+}
+
 // other handles o, which is no secondary of the removed object. A replica in effect may name an
 // earlier home of the same object.
 func (s clearTask) other(o Object) {
 	m := s.m
+	if m.Primary.UID != "" && s.rivals(o) {
+		m.Result.Holder, m.Result.HolderAt = o, s.Peer
+	}
 	later := m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin // o belongs to another object of this name
 	replica := m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere)
 	if later || !replica {

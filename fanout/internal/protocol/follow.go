@@ -18,7 +18,8 @@ func (s attempt) uncommitted() {
 // A followTask reads the home that an object names, then the home that this one names, and so on up
 // to the present home. A home may have yielded to a replica that is not home yet. Then the task
 // makes the replica home. If the replica is gone or being deleted, the task makes the old home home
-// again.
+// again, unless the replica's peer lists the old home's peer as departed. For then the move may have
+// been finished, and the object moved again or removed, while that peer was no member.
 type followTask struct{ strand }
 
 func (s followTask) step(r Reply) {
@@ -41,6 +42,8 @@ func (s followTask) step(r Reply) {
 		}
 	case stepHome:
 		s.pursued(r)
+	case stepMembers:
+		s.returned(r)
 	case stepFinish, stepTakeBack:
 		switch {
 		case r.Class == Applied:
@@ -100,7 +103,7 @@ func (s followTask) led(r Reply) {
 	case x.yielded(m.Op.Mode) && missing, elect && y.Terminating:
 		// This move can no longer be finished: an object that is being deleted accepts no
 		// finalizer, so the replica cannot become home.
-		s.send(stepTakeBack, Command{Verb: Put, Peer: s.Peer, Object: x.takenBack(s.Peer), UID: x.UID, RV: x.RV})
+		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: at.Peer})
 	case elect:
 		s.send(stepFinish, Command{Verb: Put, Peer: at.Peer, Object: y.successorOf(x), UID: y.UID, RV: y.RV})
 	case missing:
@@ -116,6 +119,19 @@ func (s followTask) led(r Reply) {
 	default:
 		// An unfinished removal by force of another peer will make y the home.
 		s.failAt(Homeless, at.Peer)
+	}
+}
+
+// returned makes the yielded home X home again, if the peer to which it has yielded does not list X's
+// peer as departed.
+func (s followTask) returned(r Reply) {
+	switch x := s.X; {
+	case r.Code == OK && r.PeerSet.current() && r.PeerSet.Gone(s.Peer):
+		s.homeless()
+	case r.Code == OK, r.Code == NotFound:
+		s.send(stepTakeBack, Command{Verb: Put, Peer: s.Peer, Object: x.takenBack(s.Peer), UID: x.UID, RV: x.RV})
+	default:
+		s.halt(r)
 	}
 }
 
@@ -141,7 +157,7 @@ func (s followTask) failAt(reason Reason, peer string) {
 func (s followTask) halt(r Reply) {
 	m := s.m
 	at := s.Peer
-	if s.Step == stepHome || s.Step == stepFinish {
+	if s.Step == stepHome || s.Step == stepMembers || s.Step == stepFinish {
 		at = s.X.Of(m.Op.Mode).Peer
 	}
 	if r.Code == Denied || r.Code == NoSuchPeer {

@@ -75,6 +75,7 @@ func (w *world) key(k *keyer) uint64 {
 		if p.adopter && p.m != nil {
 			k.s(p.op.ID)
 		}
+		k.id(p.op.Version)
 		k.b(p.taken)
 		if p.taker {
 			k.s(p.op.ID)

@@ -120,6 +120,9 @@ func (w *world) carry(m message) Reply {
 	}
 	at := w.store.index(m.cmd.Peer)
 	unclaimed := at >= 0 && w.store.cells[at].obj != nil && !w.store.cells[at].obj.Claimed
+	if op := w.procs[m.proc].op; m.cmd.Verb == Put && m.cmd.Object.Removal == op.ID && at >= 0 {
+		w.removes(op, w.store.cells[at].obj, m.cmd)
+	}
 	r, broken := w.store.apply(w.cfg.mode, m.cmd)
 	if broken != "" {
 		w.fault(broken)
@@ -137,6 +140,16 @@ func (w *world) carry(m message) Reply {
 		w.homes(m.cmd.Peer, r.Object)
 	}
 	return r
+}
+
+// removes checks the write c, which commits removal op in place of o.
+func (w *world) removes(op Operation, o *Object, c Command) {
+	if o == nil || o.UID != c.UID || o.RV != c.RV || o.Removal != "" {
+		return
+	}
+	if op.Version != "" && op.Version != o.RV || op.Base != 0 && (op.Base != o.Revision.Number || o.Edited()) {
+		w.fault("rule: " + op.ID + " removes another state of the object than its request names")
+	}
 }
 
 // note records that op is committed.

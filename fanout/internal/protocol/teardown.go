@@ -171,6 +171,7 @@ func (s dropTask) step(r Reply) {
 		s.sendPut()
 	case stepPut:
 		if r.Class == Applied || r.Code == NotFound && r.Class == NotApplied {
+			s.Fresh = r.Class == Applied
 			s.finish()
 			return
 		}
@@ -209,6 +210,9 @@ func (j removeJob) afterDropping() {
 		j.endUnfinished()
 	case j.clearAgain():
 	default:
+		if m.Op.Action == Remove && m.Result.HolderAt != "" && m.Strands[0].Fresh {
+			m.because(HeldByOther, m.Result.HolderAt)
+		}
 		m.end(Done)
 	}
 }
