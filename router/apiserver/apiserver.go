@@ -40,6 +40,7 @@ type Handler struct {
 	all    http.Handler // serves all regions, with the same checks as for one
 	opts   Options
 	packs  *sync.Pool // of compressors
+	known  catalogue
 
 	// protect returns a handler with the checks of requests to all regions.
 	protect func(serve func(http.ResponseWriter, *http.Request, router.Identity)) http.Handler
@@ -101,8 +102,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.single.ServeHTTP(w, to(r, *t.region, strings.Replace(rest, t.Name, t.plain, 1)))
 	case t.IsResource:
 		h.all.ServeHTTP(w, r) // refuses it
+	case describes(rest):
+		h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
+			if err := h.describe(w, r, id, rest); err != nil {
+				refuse(w, err)
+			}
+		}).ServeHTTP(w, r)
 	default:
-		// Not a resource: discovery, above all. Any region that answers will do.
+		// Not a resource: the version or a health check. Any region that answers will do.
 		i := max(0, slices.IndexFunc(routes, func(at router.Route) bool { return !h.routes.Health(at.Region).Unreachable() }))
 		h.single.ServeHTTP(w, to(r, routes[i].Region, rest))
 	}

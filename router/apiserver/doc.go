@@ -26,6 +26,12 @@
 //   - Streams (logs, exec, attach, port-forward, proxy) of an object NAME@REGION are passed to its region.
 //   - Lists, watches and reads of one object have the form that the header Accept asks for: objects, metadata
 //     (PartialObjectMetadata), or tables (Table) with the columns of the regions and a column Region.
+//   - Discovery has the types of all regions, mapped ones under their common group. A region that does not answer has the
+//     types that it had last, for all callers, and the header Warning names it. The OpenAPI v3 document of a group and
+//     version is that of the first region that has it.
+//   - A SelfSubjectAccessReview is true if every region grants the right, or the region of a qualified name does. A
+//     SelfSubjectRulesReview has the rules of every region, and is incomplete if a region has more. A SelfSubjectReview has
+//     what all regions agree on. The answer is 503 if it depends on a region that does not answer.
 //   - Each answer holds at most a page of each region in memory, and the next page of one region. A long answer is
 //     compressed if the client accepts gzip; the regions are then asked for compressed answers too.
 //   - No answer names a peer.
@@ -65,6 +71,9 @@
 //
 //   - resourceVersions are not numbers.
 //   - The answer to a delete is a Status, and never the object that is being deleted.
-//   - Discovery and OpenAPI are those of one region: the first that is not known to be unreachable.
+//   - The version, health checks and OpenAPI v2 are those of one region: the first that is not known to be unreachable.
+//     OpenAPI documents of regions that do not answer are missing. Regions before Kubernetes 1.30, which lack aggregated
+//     discovery of version v2, count as not answering discovery.
+//   - Rules of a SelfSubjectRulesReview name the groups of the regions, not common ones.
 //   - Answers are JSON. A client that accepts only protobuf, CBOR or tables of v1beta1 gets 406.
 package apiserver

@@ -40,6 +40,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 	if err != nil {
 		return err
 	}
+	if merge := merging(t.gvr()); merge != nil && t.Verb == "create" && t.Namespace == "" && t.Subresource == "" {
+		return h.review(w, request{Request: r, target: t}, regions.Members(), merge)
+	}
 	api, err := aggregate.New(regions, aggregate.Options{Qualify: true, Map: h.opts.Map, Budget: h.opts.Budget, Keys: h.opts.Keys})
 	if err != nil {
 		return err

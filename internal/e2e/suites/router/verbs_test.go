@@ -189,6 +189,12 @@ func (v verbs) run(t *testing.T) {
 		require.Contains(t, v.do(t, "explain", "deployment.spec.replicas"), "Number of desired pods")
 		require.Contains(t, v.do(t, "api-resources", "--api-group=apps"), "deployments")
 	})
+	t.Run("auth", func(t *testing.T) {
+		require.Contains(t, v.do(t, "auth", "whoami"), "alice")
+		require.Contains(t, v.do(t, "auth", "can-i", "delete", "deployment/"+web), "yes")
+		require.Contains(t, v.do(t, "auth", "can-i", "--list"), "*.*")
+		v.refused(t, "no", "", "auth", "can-i", "delete", "nodes")
+	})
 	t.Run("delete", func(t *testing.T) {
 		v.do(t, "delete", "configmap", v.name("applied"))
 		v.do(t, "delete", "deployment", web)
