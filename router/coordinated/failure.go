@@ -60,6 +60,10 @@ func known(err error) *apiserver.FanoutError {
 		return &apiserver.FanoutError{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Doubt: true, Text: func(name namer) string {
 			return "the regions settle it, and this request may be repeated" + silence(name, doubt.Peers)
 		}}
+	case errors.As(err, &held) && errors.Is(err, fanout.ErrReturned):
+		return conflict(func(name namer) string {
+			return "an object of this name was removed, and " + name(held.Holder) + " has another one: a region was restored from a backup, and an operator must bring it back"
+		})
 	case errors.As(err, &held):
 		return holder(held)
 	case errors.As(err, &outdated):

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router/apiserver"
 )
 
 // steps lets a test act before or after a command of the protocol.
@@ -222,6 +223,17 @@ func TestOwners(t *testing.T) {
 		require.Nil(t, s.get(t, peer, clusters, "db"), peer)
 	}
 	require.NoError(t, s.in(t, "*", accounts).Delete(t.Context(), "acme", metav1.DeleteOptions{}))
+}
+
+// A removal removed one object, and found another one of the name because of a restore. The answer names its region.
+func TestAnotherObjectOfTheName(t *testing.T) {
+	err := failure(t.Context(), fmt.Errorf("remove: %w: %w", fanout.ErrReturned, &fanout.HeldError{Holder: "peer-a", Operation: "x", Stage: "Configured"}))
+	var failed *apiserver.FanoutError
+	require.ErrorAs(t, err, &failed)
+	require.EqualValues(t, http.StatusConflict, failed.Code)
+	require.Equal(t, metav1.StatusReasonConflict, failed.Reason)
+	text := failed.Text(func(region.PeerName) string { return "region eu.loodse" })
+	require.Contains(t, text, "an object of this name was removed, and region eu.loodse has another one")
 }
 
 // A region refuses the coordinator's write: the answer has the region's reason, and nothing is in effect.

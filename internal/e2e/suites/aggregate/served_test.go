@@ -18,14 +18,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	managed "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
@@ -128,7 +131,8 @@ func (s *served) join(t *testing.T, sites []*site, indices []int) {
 	}
 }
 
-// informers starts unmodified informers of client-go over HTTP: a dynamic one and a metadata one.
+// informers starts unmodified informers over HTTP: a dynamic one and a metadata one of client-go, and the cache of
+// controller-runtime for a typed object, which also discovers the types.
 func (s *served) informers(ctx context.Context, t *testing.T, running *sync.WaitGroup) map[string]*cached {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
@@ -137,14 +141,25 @@ func (s *served) informers(ctx context.Context, t *testing.T, running *sync.Wait
 	require.NoError(t, err)
 	partial, err := metadata.NewForConfig(config)
 	require.NoError(t, err)
+	dynamics := dynamicinformer.NewFilteredDynamicInformer(objects, configMaps, "default", 0, cache.Indexers{}, nil).Informer()
+	metadatas := metadatainformer.NewFilteredMetadataInformer(partial, configMaps, "default", 0, cache.Indexers{}, nil).Informer()
+	manager, err := managed.New(config, managed.Options{DefaultNamespaces: map[string]managed.Config{"default": {}}})
+	require.NoError(t, err)
+	running.Go(func() { dynamics.RunWithContext(ctx) })
+	running.Go(func() { metadatas.RunWithContext(ctx) })
+	running.Go(func() {
+		if err := manager.Start(ctx); err != nil {
+			t.Errorf("the cache of controller-runtime ended: %v", err)
+		}
+	})
+	typed, err := manager.GetInformer(ctx, &corev1.ConfigMap{}, managed.BlockUntilSynced(false))
+	require.NoError(t, err)
 	all := map[string]*cached{
-		"dynamic":  newCached(t, dynamicinformer.NewFilteredDynamicInformer(objects, configMaps, "default", 0, cache.Indexers{}, nil).Informer(), text),
-		"metadata": newCached(t, metadatainformer.NewFilteredMetadataInformer(partial, configMaps, "default", 0, cache.Indexers{}, nil).Informer(), nil),
+		"dynamic": newCached(t, dynamics, true), "metadata": newCached(t, metadatas, false), "controller-runtime": newCached(t, typed, true),
 	}
 	for kind, c := range all {
-		running.Go(func() { c.informer.RunWithContext(ctx) })
 		planetest.Eventually(t, settle, "the "+kind+" informer over HTTP has synced", func(context.Context) error {
-			if !c.informer.HasSynced() {
+			if !c.HasSynced() {
 				return fmt.Errorf("it has not")
 			}
 			return nil
@@ -168,19 +183,25 @@ func (s *served) restartInTurn(t *testing.T, informers map[string]*cached) {
 	t.Logf("requests that began with the present state: %d, none of them after 20 restarts in turn", before)
 }
 
-// cached is an informer, with the changes that it reports.
-type cached struct {
-	informer cache.SharedIndexInformer
-	text     func(*unstructured.Unstructured) string // nil: only UIDs are known
-	mu       sync.Mutex
-	held     map[string]string
-	wrong    []string
+// informer is what informers of client-go and of controller-runtime have in common.
+type informer interface {
+	AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+	HasSynced() bool
 }
 
-func newCached(t *testing.T, informer cache.SharedIndexInformer, text func(*unstructured.Unstructured) string) *cached {
+// cached is an informer, with the changes that it reports.
+type cached struct {
+	informer
+	whole bool // objects have their content, not only metadata
+	mu    sync.Mutex
+	held  map[string]string
+	wrong []string
+}
+
+func newCached(t *testing.T, of informer, whole bool) *cached {
 	t.Helper()
-	c := &cached{informer: informer, text: text, held: map[string]string{}}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	c := &cached{informer: of, whole: whole, held: map[string]string{}}
+	_, err := of.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.change(o, "added", false) }, UpdateFunc: func(_, o any) { c.change(o, "updated", true) },
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -210,8 +231,12 @@ func (c *cached) change(o any, how string, known bool) {
 		return
 	}
 	c.held[m.GetName()] = string(m.GetUID())
-	if u, ok := o.(*unstructured.Unstructured); ok && c.text != nil {
-		c.held[m.GetName()] = c.text(u)
+	if object, ok := o.(runtime.Object); ok && c.whole {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			c.wrong = append(c.wrong, err.Error())
+		}
+		c.held[m.GetName()] = text(&unstructured.Unstructured{Object: content})
 	}
 }
 

@@ -107,7 +107,7 @@ func TestStorm(t *testing.T) {
 	for kind, informer := range overHTTP {
 		planetest.Eventually(t, settle, "the "+kind+" informer over HTTP is equal to the regions", func(ctx context.Context) error {
 			want := s.truth(ctx, present, "")
-			if informer.text == nil {
+			if !informer.whole {
 				for name, value := range want {
 					want[name], _, _ = strings.Cut(value, " ") // the UID
 				}
