@@ -73,7 +73,8 @@ func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	switch {
 	case v.latest.Claimed && later:
 		return v.latest.Of(Everywhere), v.latest.term(), true
-	case former && !own.yielded(Everywhere) && !v.known:
+	case former && !v.known && (!own.yielded(Everywhere) || own.Terminating):
+		// No member has the object. A home that has yielded may be the last one, but a person has deleted it.
 		return own.Of(Everywhere), own.term(), true
 	default:
 		return Ref{}, 0, false
