@@ -75,5 +75,7 @@
 //     OpenAPI documents of regions that do not answer are missing. Regions before Kubernetes 1.30, which lack aggregated
 //     discovery of version v2, count as not answering discovery.
 //   - Rules of a SelfSubjectRulesReview name the groups of the regions, not common ones.
+//   - A write in protobuf, which typed clients send for built-in types, is converted. One with fields that this release does
+//     not know gets 415, because they would be lost.
 //   - Answers are JSON. A client that accepts only protobuf, CBOR or tables of v1beta1 gets 406.
 package apiserver

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -110,6 +111,13 @@ func (h *Handler) together(w http.ResponseWriter, r *http.Request, id router.Ide
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return bodyError(err)
+	}
+	if t.Verb != "patch" && len(body) > 0 {
+		if body, err = q.body(body); err != nil {
+			return err
+		}
+		q.Header = q.Header.Clone()
+		q.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	j := &joint{fanout: h.opts.Fanout, router: h.routes, id: id, kind: kind}
 	if at != nil {
@@ -230,8 +238,6 @@ func (j *joint) assign(q *request, body []byte) ([]byte, error) {
 	}
 	annotations[aggregate.RegionAnnotation] = k.String()
 	o.SetAnnotations(annotations)
-	q.Header = q.Header.Clone()
-	q.Header.Set("Content-Type", "application/json")
 	return json.Marshal(o)
 }
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 )
 
 var errUnaddressed = errors.New("name its region: NAME@REGION")
@@ -113,11 +112,12 @@ func (q request) delete(w http.ResponseWriter, body []byte) error {
 	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &opts, nil); err != nil {
 		return bad("query: %v", err)
 	}
-	if err := q.checkMedia(); err != nil && len(body) > 0 {
-		return err
-	}
 	if len(body) > 0 {
-		if err := yaml.Unmarshal(body, &opts); err != nil {
+		text, err := q.body(body)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &opts); err != nil {
 			return bad("the body is no DeleteOptions: %v", err)
 		}
 	}
@@ -152,12 +152,9 @@ func (q request) resource() dynamic.ResourceInterface {
 
 // object decodes the object of a create or an update. If the path names an object, the body must be that object.
 func (q request) object(body []byte) (*unstructured.Unstructured, error) {
-	if err := q.checkMedia(); err != nil {
-		return nil, err
-	}
-	body, err := yaml.YAMLToJSON(body) // JSON is YAML
+	body, err := q.body(body)
 	if err != nil {
-		return nil, bad("the body is neither JSON nor YAML: %v", err)
+		return nil, err
 	}
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(body); err != nil {
@@ -176,28 +173,6 @@ func (q request) object(body []byte) (*unstructured.Unstructured, error) {
 		o.SetName(q.Name) // which may name the region
 	}
 	return o, nil
-}
-
-// checkMedia returns an error if the body is neither JSON nor YAML.
-func (q request) checkMedia() error {
-	media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
-	if media == "" || slices.Contains(bodyTypes, media) {
-		return nil
-	}
-	return unsupported(media, bodyTypes)
-}
-
-// The content types of the bodies of patches and of other writes.
-var (
-	patchTypes = []string{string(types.ApplyYAMLPatchType), string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType)}
-	bodyTypes  = []string{"application/json", "application/yaml"}
-)
-
-func unsupported(media string, want []string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: fmt.Sprintf("the content type is %q; want %s", media, strings.Join(want, " or ")),
-	}}
 }
 
 // manager returns the field manager of a write. As for an API server, it is by default the caller's program.
