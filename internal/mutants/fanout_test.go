@@ -146,4 +146,8 @@ var fanoutMutants = []mutant{
 		"a removal by UID leaves another object of the name alone", "the UID is not passed on",
 		"request.go", "UID:         string(req.uid),", "UID:         string(req.uid[:0]),", "TestRemoveByTheUIDOfAnEarlierPrimary",
 	},
+	{
+		"a removal reports another committed object of the name", "it reports nothing",
+		"internal/protocol/clear.go", "	if m.Primary.UID != \"\" && s.rivals(o) {", "	if false {", "TestARemovalReportsAnotherObjectOfTheName",
+	},
 }

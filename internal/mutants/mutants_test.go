@@ -42,6 +42,8 @@ var tables = []table{
 	{dir: "router", mutants: routerMutants},
 	{dir: "router/aggregate", mutants: aggregateMutants},
 	{dir: "router/aggregate/internal/splice", mutants: spliceMutants},
+	{dir: "router/apiserver", mutants: apiserverMutants},
+	{dir: "router/coordinated", mutants: coordinatedMutants},
 	{dir: "router/proxy", mutants: proxyMutants},
 	{dir: "internal/loop", mutants: loopMutants},
 	{dir: "syncer", mutants: syncerMutants},

@@ -24,7 +24,7 @@ import (
 )
 
 // get sends a GET as alice. The answer is not decompressed.
-func (s *scene) get(t *testing.T, path string, header http.Header) *http.Response {
+func (s *scene) get(t *testing.T, path string, header http.Header) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+"/regions/*"+path, http.NoBody)
 	require.NoError(t, err)
@@ -36,7 +36,15 @@ func (s *scene) get(t *testing.T, path string, header http.Header) *http.Respons
 	resp, err := s.server.Client().Do(req)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	return reply{resp.StatusCode, resp.Header, resp.ContentLength, resp.Body}
+}
+
+// reply is an answer. Its body is closed at the end of the test.
+type reply struct {
+	StatusCode    int
+	Header        http.Header
+	ContentLength int64
+	Body          io.Reader
 }
 
 const kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -117,7 +125,7 @@ func TestOtherFormsAreRefused(t *testing.T) {
 func TestLongAnswersAreCompressed(t *testing.T) {
 	s := newScene(t, proxy.Limits{})
 	zipped := http.Header{"Accept-Encoding": []string{"deflate, gzip;q=0.5"}}
-	length := func(resp *http.Response, body io.Reader) int {
+	length := func(resp reply, body io.Reader) int {
 		t.Helper()
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		list := metav1.PartialObjectMetadataList{}

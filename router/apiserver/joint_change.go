@@ -85,6 +85,12 @@ func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o
 	case base == nil, result.GetResourceVersion() != base.GetResourceVersion():
 		return nil, true, nil
 	}
+	return r.write(ctx, c, found, atHome, how, result)
+}
+
+// write writes the result of c, a dry run in this region as how says. atHome is set if this region decides the content.
+func (r jointResource) write(ctx context.Context, c change, found Found, atHome bool, how manner, result *unstructured.Unstructured) (o *unstructured.Unstructured, again bool, err error) {
+	base := found.Objects[r.at.Peer]
 	shared, err := r.judge(c, found, base, result)
 	switch {
 	case err != nil:
@@ -176,7 +182,7 @@ func conflictsWith(err error, manager string) bool {
 
 // applyNew creates an object by an apply.
 func (r jointResource) applyNew(ctx context.Context, c change) (*unstructured.Unstructured, error) {
-	made, _, err := r.tryEverywhere(ctx, c.name, func(in dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	made, _, err := r.tryEverywhere(c.name, func(in dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return c.write(in, manner{dry: c.dry})
 	})
 	if err == nil {

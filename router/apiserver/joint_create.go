@@ -27,7 +27,7 @@ func (r jointResource) Create(ctx context.Context, o *unstructured.Unstructured,
 		return nil, err
 	}
 	opts.DryRun = dry
-	made, taken, err := r.tryEverywhere(ctx, o.GetName(), func(in dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	made, taken, err := r.tryEverywhere(o.GetName(), func(in dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return in.Create(ctx, o.DeepCopy(), opts)
 	})
 	switch {

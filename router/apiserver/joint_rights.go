@@ -24,7 +24,7 @@ const asking = 16
 // tryEverywhere creates an object by a dry run: in this region and, if it exists everywhere, in all regions. made is
 // the result of this region. taken is this region's refusal because the name is taken; only an API server that allows
 // the object otherwise refuses it for that.
-func (r jointResource) tryEverywhere(ctx context.Context, name string, create func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (made *unstructured.Unstructured, taken, err error) {
+func (r jointResource) tryEverywhere(name string, create func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (made *unstructured.Unstructured, taken, err error) {
 	here := func() (err error) {
 		made, err = create(r.ResourceInterface)
 		if apierrors.IsAlreadyExists(err) {

@@ -137,7 +137,7 @@ func isHome(k fanout.Kind, peer region.PeerName, o *unstructured.Unstructured) b
 }
 
 // Add adds o by Coordinator.Add. An object that another operation has added is an error.
-func (w *Writes) Add(ctx context.Context, kind apiserver.Kind, o *unstructured.Unstructured, at region.PeerName, manager string) error {
+func (w *Writes) Add(ctx context.Context, _ apiserver.Kind, o *unstructured.Unstructured, at region.PeerName, manager string) error {
 	op, err := w.coordinator.Add(ctx, o, fanout.AddOptions{Target: at, FieldManager: manager})
 	if err == nil && op.AlreadyDone {
 		return exists(op.Primary)

@@ -10,50 +10,100 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAMoveDoesNotTakeBackADepartedHome moves the home from A to C. A is lost before it is brought to the new home's
-// state, and is removed by force. The home moves on to B, and the object is removed. Then A returns with the home that
-// yielded to C. The recovery of the first move must not make it the home again.
-func TestAMoveDoesNotTakeBackADepartedHome(t *testing.T) {
-	cfg := config{
-		mode: Everywhere, peers: 3, committed: "p", loss: loss{peer: "a", returns: true},
-		plans: []plan{move("m", "c"), move("n", "b"), removal("r")}, changes: changes(forceA),
+// stage is a world whose processes a test runs by hand.
+type stage struct {
+	*testing.T
+	*world
+}
+
+func (s stage) of(proc int) func(message) bool { return func(m message) bool { return m.proc == proc } }
+
+// run delivers the messages of a process until the condition holds or no message is left.
+func (s stage) run(proc int, until func() bool) {
+	s.Helper()
+	for slices.ContainsFunc(s.net, s.of(proc)) && !until() {
+		s.deliver(slices.IndexFunc(s.net, s.of(proc)))
 	}
+	require.Empty(s, s.check())
+}
+
+// end runs a process to its end.
+func (s stage) end(proc int) {
+	s.Helper()
+	s.run(proc, func() bool {
+		return s.procs[proc].m == nil && (s.procs[proc].change == nil || s.procs[proc].change.m == nil)
+	})
+}
+
+func (s stage) crash(proc int) {
+	s.do(action{actCrash, uint8(proc), 0})
+	s.net = slices.DeleteFunc(s.net, s.of(proc))
+}
+
+// yieldedAway returns a world in which the home moved from A to C, in plan 0. A was lost before it was brought to the new
+// home's state, and removed by force. The home moved on to B, and the object was removed. Then A is back, with the home
+// that yielded to C.
+func yieldedAway(t *testing.T, cfg config) stage {
+	t.Helper()
+	cfg.mode, cfg.peers, cfg.committed, cfg.loss = Everywhere, 3, "p", loss{peer: "a", returns: true}
+	cfg.plans = []plan{move("m", "c"), move("n", "b"), removal("r")}
+	s := stage{t, newWorld(&cfg)}
 	const first, second, removing, forcing = 0, 1, 2, 3
-	w := newWorld(&cfg)
-	of := func(proc int) func(message) bool { return func(m message) bool { return m.proc == proc } }
-	run := func(proc int, until func() bool) {
-		t.Helper()
-		for slices.ContainsFunc(w.net, of(proc)) && !until() {
-			w.deliver(slices.IndexFunc(w.net, of(proc)))
-		}
-		require.Empty(t, w.check())
+	s.do(action{actBegin, first, 0})
+	s.run(first, func() bool { return s.store.cells[2].obj.Primary(Everywhere) })
+	s.crash(first)
+	require.True(t, s.store.cells[0].obj.yielded(Everywhere))
+
+	s.do(action{actLose, 0, 0})
+	for _, proc := range []int{forcing, second, removing} {
+		s.do(action{actBegin, uint8(proc), 0})
+		s.end(proc)
 	}
-	over := func(proc int) func() bool {
-		return func() bool { return !slices.ContainsFunc(w.net, of(proc)) && w.procs[proc].m == nil }
+	require.Nil(t, s.store.cells[1].obj)
+	require.Nil(t, s.store.cells[2].obj)
+	s.do(action{actRestart, 0, 0})
+	return s
+}
+
+// The recovery of the first move must not make the home in A the home again.
+func TestAMoveDoesNotTakeBackADepartedHome(t *testing.T) {
+	s := yieldedAway(t, config{changes: changes(forceA)})
+	yielded := *s.store.cells[0].obj
+	s.do(action{actRecover, 0, 0})
+	s.end(0)
+	require.Equal(t, yielded, *s.store.cells[0].obj)
+	require.Nil(t, s.store.cells[1].obj)
+	require.Nil(t, s.store.cells[2].obj)
+}
+
+// A person deletes the home in A. The join of A ends, and deletes it.
+func TestAJoinDeletesADepartedHomeThatAPersonDeleted(t *testing.T) {
+	s := yieldedAway(t, config{changes: changes(forceA), deletes: 1})
+	s.do(action{actDelete, 0, 0})
+	require.True(t, s.store.cells[0].obj.Terminating)
+	require.Empty(t, s.runAlone(change("h", Join, "a")))
+	require.Nil(t, s.store.cells[0].obj)
+}
+
+// TestADepartedHomeIsNotMoved loses A after it has committed an object, and before the replicas of the members are Active.
+// A is removed by force, so the replicas are dead. When A is back, a move must not make the object take effect in a member.
+func TestADepartedHomeIsNotMoved(t *testing.T) {
+	cfg := config{
+		mode: Everywhere, peers: 3, loss: loss{peer: "a", returns: true},
+		plans: []plan{add("x", "a", 1, "p"), move("n", "b")}, changes: changes(forceA),
 	}
-
-	w.do(action{actBegin, first, 0})
-	run(first, func() bool { return w.store.cells[2].obj.Primary(Everywhere) })
-	w.do(action{actCrash, first, 0})
-	w.net = slices.DeleteFunc(w.net, of(first))
-	yielded := *w.store.cells[0].obj
-	require.True(t, yielded.yielded(Everywhere))
-
-	w.do(action{actLose, 0, 0})
-	w.do(action{actBegin, forcing, 0})
-	run(forcing, func() bool { return w.procs[forcing].change.m == nil })
-	w.do(action{actBegin, second, 0})
-	run(second, over(second))
-	require.True(t, w.store.cells[1].obj.Primary(Everywhere))
-	w.do(action{actBegin, removing, 0})
-	run(removing, over(removing))
-	require.Nil(t, w.store.cells[1].obj)
-	require.Nil(t, w.store.cells[2].obj)
-
-	w.do(action{actRestart, 0, 0})
-	w.do(action{actRecover, first, 0})
-	run(first, over(first))
-	require.Equal(t, yielded, *w.store.cells[0].obj)
-	require.Nil(t, w.store.cells[1].obj)
-	require.Nil(t, w.store.cells[2].obj)
+	const adding, moving, forcing = 0, 1, 2
+	s := stage{t, newWorld(&cfg)}
+	s.do(action{actBegin, adding, 0})
+	s.run(adding, func() bool { o := s.store.cells[0].obj; return o != nil && o.Committed() })
+	s.crash(adding)
+	s.do(action{actLose, 0, 0})
+	s.do(action{actBegin, forcing, 0})
+	s.end(forcing)
+	s.do(action{actRestart, 0, 0})
+	s.do(action{actBegin, moving, 0})
+	s.end(moving)
+	require.Equal(t, Aborted, s.procs[moving].result.Ending)
+	require.Equal(t, Membership, s.procs[moving].result.Reason)
+	require.False(t, s.store.cells[0].obj.Home.Yielded)
 }

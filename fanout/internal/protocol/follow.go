@@ -18,8 +18,8 @@ func (s attempt) uncommitted() {
 // A followTask reads the home that an object names, then the home that this one names, and so on up
 // to the present home. A home may have yielded to a replica that is not home yet. Then the task
 // makes the replica home. If the replica is gone or being deleted, the task makes the old home home
-// again, unless the replica's peer lists the old home's peer as departed. For then the move may have
-// been finished, and the object moved again or removed, while that peer was no member.
+// again, unless the replica's peer lists the old home's peer as removed by force. For then the move may
+// have been finished, and the object moved again or removed, while that peer was no member.
 type followTask struct{ strand }
 
 func (s followTask) step(r Reply) {
@@ -123,10 +123,10 @@ func (s followTask) led(r Reply) {
 }
 
 // returned makes the yielded home X home again, if the peer to which it has yielded does not list X's
-// peer as departed.
+// peer as removed by force.
 func (s followTask) returned(r Reply) {
 	switch x := s.X; {
-	case r.Code == OK && r.PeerSet.current() && r.PeerSet.Gone(s.Peer):
+	case r.Code == OK && r.PeerSet.current() && r.PeerSet.forced(s.Peer):
 		s.homeless()
 	case r.Code == OK, r.Code == NotFound:
 		s.send(stepTakeBack, Command{Verb: Put, Peer: s.Peer, Object: x.takenBack(s.Peer), UID: x.UID, RV: x.RV})

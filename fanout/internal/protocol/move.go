@@ -99,6 +99,12 @@ func (j moveJob) afterElecting() {
 		m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
 		m.because(Membership, m.Op.Target)
 		j.refrain()
+	case known && set.forced(m.Record.Primary.Peer):
+		// The home is in a peer that was removed by force and is back: its commit may be no older than the removal, and the
+		// members may have deleted its replicas as dead.
+		m.Result.Problem = "peer " + m.Record.Primary.Peer + " is not a member"
+		m.because(Membership, m.Record.Primary.Peer)
+		j.refrain()
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
 		if m.Result.HolderAt != "" {

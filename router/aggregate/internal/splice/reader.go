@@ -188,7 +188,7 @@ func (r *Reader) object(s *scanner, o *Object) {
 	s.peek()
 	o.object.from = s.at
 	s.object(func(key []byte) uint64 {
-		print := uint64(0)
+		var print uint64
 		keyPrint := hashText(s.seed, key)
 		switch string(key) {
 		case "apiVersion":

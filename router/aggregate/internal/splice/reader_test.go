@@ -110,7 +110,7 @@ func layout(t *rapid.T, v any) string {
 	case string:
 		if rapid.IntRange(0, 9).Draw(t, "escape") == 0 {
 			var out strings.Builder
-			for _, unit := range []rune(v) {
+			for _, unit := range v {
 				if unit < 0x10000 {
 					fmt.Fprintf(&out, `\u%04X`, unit)
 				} else {
