@@ -44,7 +44,7 @@ func overlay(t *testing.T, dir string, m mutant, source string) string {
 	temp := t.TempDir()
 	file, err := filepath.Abs(filepath.Join(root, dir, m.file))
 	require.NoError(t, err)
-	mutated, name := filepath.Join(temp, m.file), filepath.Join(temp, "overlay.json")
+	mutated, name := filepath.Join(temp, filepath.Base(m.file)), filepath.Join(temp, "overlay.json")
 	require.NoError(t, os.WriteFile(mutated, []byte(source), 0o600))
 	data, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutated}})
 	require.NoError(t, err)
