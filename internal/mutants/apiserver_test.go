@@ -22,7 +22,7 @@ var apiserverMutants = []mutant{
 	{
 		"a region that is away keeps its types in discovery", "they are missing",
 		"discovery.go",
-		"served[i] = h.known.get(m.Region)", "_ = h.known.get(m.Region)", "TestDiscovery",
+		"served[i] = h.known.get(k)", "_ = h.known.get(k)", "TestDiscovery",
 	},
 	{
 		"an object in protobuf with unknown fields is refused", "the fields are lost",

@@ -68,12 +68,18 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 	if h.opts.Map == nil {
 		h.opts.Map = h.byProvider
 	}
-	h.all = single.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
-		if err := h.serve(w, r, id); err != nil {
+	h.all = h.guarded(h.serve)
+	return h, nil
+}
+
+// guarded returns a handler with the checks of requests to all regions. serve returns an error only if it has not written
+// an answer.
+func (h *Handler) guarded(serve func(http.ResponseWriter, *http.Request, router.Identity) error) http.Handler {
+	return h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
+		if err := serve(w, r, id); err != nil {
 			refuse(w, err)
 		}
 	})
-	return h, nil
 }
 
 // byProvider maps a group that is the name of a provider to the group of region k. It returns false if k belongs to
@@ -102,11 +108,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.single.ServeHTTP(w, to(r, *t.region, strings.Replace(rest, t.Name, t.plain, 1)))
 	case t.IsResource:
 		h.all.ServeHTTP(w, r) // refuses it
-	case describes(rest):
-		h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
-			if err := h.describe(w, r, id, rest); err != nil {
-				refuse(w, err)
-			}
+	case describes(segments(rest)):
+		h.guarded(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+			return h.describe(w, r, id, segments(rest))
 		}).ServeHTTP(w, r)
 	default:
 		// Not a resource: the version or a health check. Any region that answers will do.

@@ -27,10 +27,15 @@ var (
 	bodyTypes  = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 )
 
+// media returns the type of the body.
+func (q request) media() string {
+	media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	return media
+}
+
 // body returns the body of a write as JSON. Typed clients send built-in types in protobuf.
 func (q request) body(text []byte) ([]byte, error) {
-	media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
-	switch {
+	switch media := q.media(); {
 	case media != "" && !slices.Contains(bodyTypes, media):
 		return nil, unsupported(media, bodyTypes)
 	case media == runtime.ContentTypeProtobuf:

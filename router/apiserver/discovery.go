@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 
 	"github.com/atoll-dev/atoll/region"
@@ -61,15 +60,19 @@ func (c *catalogue) get(k region.Key) []discoveryv2.APIGroupDiscovery {
 	return c.types[k]
 }
 
+// segments divides a path.
+func segments(rest string) []string { return strings.Split(strings.TrimSuffix(rest, "/"), "/") }
+
 // describes reports whether a path is one of discovery or OpenAPI v3.
-func describes(rest string) bool {
-	path := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+func describes(path []string) bool {
 	return path[0] == "api" && len(path) <= 2 || path[0] == "apis" && len(path) <= 3 || path[0] == "openapi" && len(path) >= 2 && path[1] == "v3"
 }
 
 // describe serves the types of all regions: discovery and OpenAPI v3.
-func (h *Handler) describe(w http.ResponseWriter, r *http.Request, id router.Identity, rest string) error {
-	path := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+func (h *Handler) describe(w http.ResponseWriter, r *http.Request, id router.Identity, path []string) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method))
+	}
 	if path[0] == "openapi" {
 		return h.openAPI(w, r, id, path)
 	}
@@ -78,18 +81,12 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, id router.Ide
 
 // discover serves the groups, versions and resources of all regions.
 func (h *Handler) discover(w http.ResponseWriter, r *http.Request, id router.Identity, path []string) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method))
-	}
 	groups, missing, err := h.groups(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		text := "types of regions that do not answer are missing, or as last known: " + strings.Join(missing, ", ")
-		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // it only fails for control characters
-			w.Header().Add("Warning", header)
-		}
+		addWarning(w, "types of regions that do not answer are missing, or as last known: "+strings.Join(missing, ", "))
 	}
 	core := slices.DeleteFunc(slices.Clone(groups), func(g discoveryv2.APIGroupDiscovery) bool { return (g.Name == "") != (path[0] == "api") })
 	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}, Items: core}
@@ -166,38 +163,40 @@ func (h *Handler) groups(ctx context.Context, id router.Identity) (union []disco
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	served, errs := make([][]discoveryv2.APIGroupDiscovery, len(members)), make([]error, len(members))
-	places := make(chan struct{}, asking)
-	var wg sync.WaitGroup
-	for i, m := range members {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			if served[i], errs[i] = h.groupsOf(ctx, m); errs[i] == nil {
-				h.known.put(m.Region, served[i])
-			} else if _, refused := statusOf(errs[i]); !refused {
-				served[i] = h.known.get(m.Region)
-			}
-		})
+	each(len(members), func(i int) {
+		k := members[i].Region
+		if served[i], errs[i] = h.groupsOf(ctx, members[i]); errs[i] == nil {
+			h.known.put(k, served[i])
+		} else if _, refused := statusOf(errs[i]); !refused {
+			served[i] = h.known.get(k)
+		}
+	})
+	if err := noneOf(members, errs); err != nil {
+		return nil, nil, err
 	}
-	wg.Wait()
-	answered := false
 	for i, m := range members {
-		answered = answered || errs[i] == nil
 		if errs[i] != nil {
 			missing = append(missing, m.Region.String())
 		}
 		union = join(union, served[i], func(g schema.GroupVersionResource) string { return h.commonGroup(g, m.Region) })
 	}
-	if !answered {
-		for i, m := range members {
-			if status, refused := statusOf(errs[i]); refused {
-				status.Message = fmt.Sprintf("region %s: %s", m.Region, status.Message)
-				return nil, nil, &apierrors.StatusError{ErrStatus: status}
-			}
-		}
-		return nil, nil, unknown(missing)
-	}
 	return union, missing, nil
+}
+
+// noneOf returns why no region answered: the refusal of one, or else a 503. It returns nil if a region answered.
+func noneOf(members []aggregate.Member, errs []error) error {
+	if slices.Contains(errs, nil) {
+		return nil
+	}
+	answers := make([]reviewed, len(members))
+	for i, m := range members {
+		answers[i] = reviewed{region: m.Region, err: errs[i]}
+	}
+	_, silent, err := divide(answers)
+	if err != nil {
+		return err
+	}
+	return unknown(silent)
 }
 
 // groupsOf reads the groups that a region serves to the caller.

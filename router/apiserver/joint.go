@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,10 +69,8 @@ func (h *Handler) regional(r *http.Request) http.Handler {
 	if !ok {
 		return h.single
 	}
-	return h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
-		if err := h.together(w, r, id, t, kind, &k); err != nil {
-			refuse(w, err)
-		}
+	return h.guarded(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+		return h.together(w, r, id, t, kind, &k)
 	})
 }
 
@@ -112,8 +109,8 @@ func (h *Handler) together(w http.ResponseWriter, r *http.Request, id router.Ide
 	if err != nil {
 		return bodyError(err)
 	}
-	if t.Verb != "patch" && len(body) > 0 {
-		if body, err = q.body(body); err != nil {
+	if q.media() == runtime.ContentTypeProtobuf && t.Verb != "patch" && len(body) > 0 {
+		if body, err = fromProtobuf(body); err != nil {
 			return err
 		}
 		q.Header = q.Header.Clone()
@@ -212,8 +209,7 @@ func (j *joint) address(q *request, body []byte) ([]byte, error) {
 		return nil, j.silent(q.plain+" is not found", found.Silent)
 	}
 	k, ok := j.regionOf(append([]region.PeerName{found.Home}, slices.Sorted(maps.Keys(found.Objects))...)...)
-	media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
-	if creates := media == string(types.ApplyYAMLPatchType); !ok && (j.kind.Everywhere || !creates) {
+	if creates := q.media() == string(types.ApplyYAMLPatchType); !ok && (j.kind.Everywhere || !creates) {
 		k, ok = j.anywhere() // which answers that the object does not exist, unless the caller may not know
 	}
 	if ok {

@@ -18,8 +18,22 @@ import (
 	"github.com/atoll-dev/atoll/router"
 )
 
-// asking is how many regions are asked at once for one write.
+// asking is how many regions are asked at once for one request.
 const asking = 16
+
+// each calls do with 0 to n-1, for several at once, and waits for all.
+func each(n int, do func(i int)) {
+	places := make(chan struct{}, asking)
+	var wg sync.WaitGroup
+	for i := range n {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
 
 // tryEverywhere creates an object by a dry run: in this region and, if it exists everywhere, in all regions. made is
 // the result of this region. taken is this region's refusal because the name is taken; only an API server that allows
@@ -94,20 +108,13 @@ func (r jointResource) review(ctx context.Context, verb, name string) error {
 // silence of others.
 func (r jointResource) everyRegion(ask func(jointResource) error, name string) error {
 	errs := make([]error, len(r.joint.routes))
-	places := make(chan struct{}, asking)
-	var wg sync.WaitGroup
-	for i, route := range r.joint.routes {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			in, err := r.in(route.Region)
-			if err == nil {
-				err = ask(in)
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
+	each(len(errs), func(i int) {
+		in, err := r.in(r.joint.routes[i].Region)
+		if err == nil {
+			err = ask(in)
+		}
+		errs[i] = err
+	})
 	return r.joint.refusals(name, r.joint.routes, errs)
 }
 

@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,9 +36,6 @@ type document struct {
 
 // openAPI serves the OpenAPI v3 documents of all regions: of each group and version, that of the first region with it.
 func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, id router.Identity, path []string) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method))
-	}
 	documents, err := h.documents(r.Context(), id)
 	if err != nil {
 		return err
@@ -105,34 +100,20 @@ func (h *Handler) documents(ctx context.Context, id router.Identity) (map[string
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	indices, errs := make([]schemas, len(members)), make([]error, len(members))
-	places := make(chan struct{}, asking)
-	var wg sync.WaitGroup
-	for i, m := range members {
+	each(len(members), func(i int) {
+		m := members[i]
 		if h.routes.Health(m.Region).Unreachable() {
 			errs[i] = &region.Error{Region: m.Region, Op: "read OpenAPI", Err: region.ErrUnavailable}
-			continue
+			return
 		}
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			text, err := m.REST.Get().AbsPath("/openapi/v3").SetHeader("Accept", "application/json").Do(ctx).Raw()
-			if err == nil {
-				err = json.Unmarshal(text, &indices[i])
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	if len(members) == 0 || !slices.Contains(errs, nil) {
-		answers := make([]reviewed, len(members))
-		for i, m := range members {
-			answers[i] = reviewed{region: m.Region, err: errs[i]}
+		text, err := m.REST.Get().AbsPath("/openapi/v3").SetHeader("Accept", "application/json").Do(ctx).Raw()
+		if err == nil {
+			err = json.Unmarshal(text, &indices[i])
 		}
-		_, silent, err := divide(answers)
-		if err != nil {
-			return nil, err
-		}
-		return nil, unknown(silent)
+		errs[i] = err
+	})
+	if err := noneOf(members, errs); err != nil {
+		return nil, err
 	}
 	documents := map[string]document{}
 	for i, m := range members {

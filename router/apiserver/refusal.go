@@ -25,9 +25,13 @@ func header(w http.ResponseWriter, code int) {
 // warn sets headers, which kubectl prints, with the names of the regions that are missing in the answer.
 func warn(w http.ResponseWriter, report *aggregate.Report) {
 	for _, text := range report.Warnings() {
-		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // it only fails for control characters
-			w.Header().Add("Warning", header)
-		}
+		addWarning(w, text)
+	}
+}
+
+func addWarning(w http.ResponseWriter, text string) {
+	if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // it only fails for control characters
+		w.Header().Add("Warning", header)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,25 +54,19 @@ func (h *Handler) review(w http.ResponseWriter, q request, members []aggregate.M
 	ctx, cancel := context.WithTimeout(q.Context(), reviewTime)
 	defer cancel()
 	answers := make([]reviewed, len(members))
-	places := make(chan struct{}, asking)
-	var wg sync.WaitGroup
-	for i, m := range members {
+	each(len(members), func(i int) {
+		m := members[i]
 		answers[i].region = m.Region
 		asked, ok := h.reviewIn(review, m.Region)
 		if !ok {
-			continue
+			return
 		}
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			answer, err := m.Client.Resource(q.gvr()).Create(ctx, asked, metav1.CreateOptions{})
-			answers[i].err = err
-			if err == nil {
-				answers[i].status, _, _ = unstructured.NestedMap(answer.Object, "status")
-			}
-		})
-	}
-	wg.Wait()
+		answer, err := m.Client.Resource(q.gvr()).Create(ctx, asked, metav1.CreateOptions{})
+		answers[i].err = err
+		if err == nil {
+			answers[i].status, _, _ = unstructured.NestedMap(answer.Object, "status")
+		}
+	})
 	status, err := merge(answers)
 	if err != nil {
 		return err

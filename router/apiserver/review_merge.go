@@ -119,13 +119,16 @@ func rulesIn(all []reviewed) (map[string]any, error) {
 		"resourceRules":    {"verbs", "apiGroups", "resources", "resourceNames"},
 		"nonResourceRules": {"verbs", "nonResourceURLs"},
 	} {
-		common := rulesOf(answered[0].status, field, parts)
-		for _, a := range answered[1:] {
-			own := rulesOf(a.status, field, parts)
-			maps.DeleteFunc(common, func(rule string, _ map[string]any) bool { return own[rule] == nil })
+		own := make([]map[string]map[string]any, len(answered))
+		for i, a := range answered {
+			own[i] = rulesOf(a.status, field, parts)
 		}
-		for _, a := range answered {
-			if more := len(rulesOf(a.status, field, parts)) - len(common); more > 0 {
+		common := maps.Clone(own[0])
+		for _, rules := range own[1:] {
+			maps.DeleteFunc(common, func(rule string, _ map[string]any) bool { return rules[rule] == nil })
+		}
+		for i, a := range answered {
+			if more := len(own[i]) - len(common); more > 0 {
 				incomplete = true
 				others = append(others, fmt.Sprintf("region %s has %d more %s", a.region, more, field))
 			}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -92,7 +91,7 @@ func (q request) patch(w http.ResponseWriter, body []byte) error {
 	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&query, &opts, nil); err != nil {
 		return bad("query: %v", err)
 	}
-	kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	kind := q.media()
 	if !slices.Contains(patchTypes, kind) {
 		return unsupported(kind, patchTypes)
 	}
