@@ -219,8 +219,8 @@ func (s adoptTask) sendPut() {
 func (s adoptTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
-	if r.Code == OK && o.RV != m.Primary.RV && !o.Claimed {
-		// The object has changed, so no earlier attempt can land.
+	if r.Code == OK && o.UID == m.Record.Primary.UID && o.RV != m.Primary.RV && !o.Claimed {
+		// The object has changed and no attempt was applied, so no earlier attempt can land.
 		m.Unsure = false
 	}
 	switch {
