@@ -38,8 +38,9 @@ import (
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
-// served serves the sites over HTTP. At any time one replica serves; a restart ends its requests, and another replica
-// with the same keys takes its place. Replicas share nothing but the keys and the knowledge of the regions.
+// served serves the sites over HTTP. At any time one replica serves; a restart closes its connections, as the end of a
+// process does, and another replica with the same keys takes its place. Replicas share nothing but the keys and the
+// knowledge of the regions.
 type served struct {
 	server *httptest.Server
 	source *planetest.Source
@@ -47,10 +48,9 @@ type served struct {
 	keys   *aggregate.Keyring
 	lists  atomic.Int64 // requests that begin with the present state
 
-	mu   sync.Mutex
-	now  http.Handler
-	life context.Context //nolint:containedctx // the life of the replica
-	kill context.CancelFunc
+	mu       sync.Mutex
+	now      http.Handler
+	watching *atomic.Int64 // watches of which this replica has sent an event
 }
 
 func newServed(t *testing.T) *served {
@@ -68,21 +68,26 @@ func newServed(t *testing.T) *served {
 	require.NoError(t, err)
 	s.keys, err = aggregate.NewKeyring([]byte("a key that all replicas have"))
 	require.NoError(t, err)
-	s.restart(t)
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.replace(t)
 	s.server.StartTLS()
 	t.Cleanup(func() {
-		s.kill()
 		s.server.CloseClientConnections()
 		s.server.Close()
 	})
 	return s
 }
 
-// restart replaces the replica.
+// restart replaces the replica, and closes all connections to the old one.
 func (s *served) restart(t *testing.T) {
+	t.Helper()
+	s.replace(t)
+	s.server.CloseClientConnections()
+}
+
+func (s *served) replace(t *testing.T) {
 	t.Helper()
 	single, err := proxy.New(s.routes, reader, proxy.Options{})
 	require.NoError(t, err)
@@ -90,28 +95,45 @@ func (s *served) restart(t *testing.T) {
 	require.NoError(t, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kill != nil {
-		s.kill()
-	}
-	s.now = handler
-	s.life, s.kill = context.WithCancel(context.Background())
+	s.now, s.watching = handler, new(atomic.Int64)
 }
 
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	now, life := s.now, s.life
+	now, watching := s.now, s.watching
 	s.mu.Unlock()
-	if q := r.URL.Query(); q.Get("watch") == "" && q.Get("resourceVersion") != "" || q.Get("sendInitialEvents") == "true" {
+	q := r.URL.Query()
+	if q.Get("watch") == "" && q.Get("resourceVersion") != "" || q.Get("sendInitialEvents") == "true" {
 		s.lists.Add(1)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(life, cancel)()
-	now.ServeHTTP(w, r.WithContext(ctx))
-	if life.Err() != nil {
-		panic(http.ErrAbortHandler) // as a process that is killed
+	if q.Get("watch") != "" {
+		w = &stream{ResponseWriter: w, watching: watching}
 	}
+	now.ServeHTTP(w, r)
 }
+
+// stream is a watch that counts itself when it has sent an event.
+type stream struct {
+	http.ResponseWriter
+	watching *atomic.Int64
+	written  bool
+	counted  sync.Once
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.written = true
+	return s.ResponseWriter.Write(p)
+}
+
+func (s *stream) FlushError() error {
+	err := http.NewResponseController(s.ResponseWriter).Flush()
+	if err == nil && s.written {
+		s.counted.Do(func() { s.watching.Add(1) })
+	}
+	return err
+}
+
+func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // join makes these sites the regions.
 func (s *served) join(t *testing.T, sites []*site, indices []int) {
@@ -168,19 +190,42 @@ func (s *served) informers(ctx context.Context, t *testing.T, running *sync.Wait
 	return all
 }
 
-// restartInTurn restarts the serving process twenty times while nothing else fails. No informer lists again.
+// restartInTurn restarts the serving process twenty times while objects change and nothing else fails. No informer lists
+// again. Each has received an event before the next restart, because an informer lists after a watch that ended within a
+// second and without an event, whoever served it.
 func (s *served) restartInTurn(t *testing.T, informers map[string]*cached) {
 	t.Helper()
+	s.restartOnce(t, informers) // after which none still waits because of an earlier fault
 	before := s.lists.Load()
 	for range 20 {
-		s.restart(t)
-		time.Sleep(500 * time.Millisecond) // in which clients come back
-	}
-	for kind, c := range informers {
-		require.Empty(t, c.mistakes(), kind)
+		s.restartOnce(t, informers)
 	}
 	require.Equal(t, before, s.lists.Load(), "lists after restarts")
 	t.Logf("requests that began with the present state: %d, none of them after 20 restarts in turn", before)
+}
+
+// restartOnce restarts the serving process, and waits until each informer has received an event of a new watch.
+func (s *served) restartOnce(t *testing.T, informers map[string]*cached) {
+	t.Helper()
+	s.restart(t)
+	before := map[string]int{}
+	for kind, c := range informers {
+		before[kind] = c.received()
+	}
+	planetest.Eventually(t, settle, "all informers watch again", func(context.Context) error {
+		s.mu.Lock()
+		watching := s.watching.Load()
+		s.mu.Unlock()
+		if watching < int64(len(informers)) {
+			return fmt.Errorf("the replica has sent an event of %d watches", watching)
+		}
+		for kind, c := range informers {
+			if c.received() == before[kind] {
+				return fmt.Errorf("the %s informer has received nothing", kind)
+			}
+		}
+		return nil
+	})
 }
 
 // informer is what informers of client-go and of controller-runtime have in common.
@@ -195,6 +240,7 @@ type cached struct {
 	whole bool // objects have their content, not only metadata
 	mu    sync.Mutex
 	held  map[string]string
+	count int // changes that were reported
 	wrong []string
 }
 
@@ -219,6 +265,7 @@ func (c *cached) change(o any, how string, known bool) {
 	m, err := meta.Accessor(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.count++
 	if err != nil {
 		c.wrong = append(c.wrong, err.Error())
 		return
@@ -249,6 +296,12 @@ func (c *cached) view() map[string]string {
 		view[name] = value
 	}
 	return view
+}
+
+func (c *cached) received() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
 }
 
 func (c *cached) mistakes() []string {

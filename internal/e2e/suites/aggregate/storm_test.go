@@ -88,6 +88,7 @@ func TestStorm(t *testing.T) {
 	overHTTP := s.served.informers(ctx, t, &running)
 
 	s.misfortunes()
+	s.served.restartInTurn(t, overHTTP)
 
 	calmDown()
 	time.Sleep(calm) // let writes in progress end
@@ -116,7 +117,6 @@ func TestStorm(t *testing.T) {
 		})
 		require.Empty(t, informer.mistakes(), kind)
 	}
-	s.served.restartInTurn(t, overHTTP)
 	require.Empty(t, s.consumer.mistakes())
 	s.mu.Lock()
 	defer s.mu.Unlock()
