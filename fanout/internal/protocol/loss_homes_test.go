@@ -6,6 +6,8 @@ package protocol
 var (
 	// toLost has a move to a peer that is removed by force.
 	toLost = config{mode: Everywhere, peers: 2, committed: "p", changes: changes(forceB), plans: []plan{move("m", "b")}}
+	// toLostUnheard has a move to a peer that is removed by force, and a write or read without a reply.
+	toLostUnheard = config{mode: Everywhere, peers: 2, committed: "p", timeouts: 1, changes: changes(forceB), plans: []plan{move("m", "b")}}
 	// formerReturns has a former home in a peer that rejoins after the object was removed.
 	formerReturns = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, moved: "a", givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{removal("r")}}
@@ -33,6 +35,7 @@ var (
 // by force. Every run of the tests explores them.
 var lostHomes = []config{
 	titled("a move to a peer that is given up", toLost),
+	titled("a move to a peer that is given up, a lost reply", toLostUnheard),
 	titled("a former home comes back after the removal", formerReturns),
 	titled("an update where a home was replaced", updateAtLost),
 	titled("a removal where a home was replaced", removalAtLost),

@@ -156,6 +156,7 @@ func (s yieldTask) step(r Reply) {
 			m.because(Membership, m.Op.Target)
 			s.fail(Membership)
 		default:
+			m.Primary = s.X
 			s.sendPut()
 		}
 	}
@@ -181,7 +182,7 @@ func (s yieldTask) afterRead(r Reply) {
 	case o.RV == m.Primary.RV:
 		s.sendPut()
 	default:
-		m.Primary = o
+		s.X = o
 		s.send(stepMembers, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	}
 }
