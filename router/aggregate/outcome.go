@@ -196,8 +196,21 @@ func (e *PartialError) Error() string {
 	case len(failures) == 0:
 		return fmt.Sprintf("%s: %d regions answered, which does not meet %s", e.Op, len(e.Outcomes), e.policy)
 	default:
-		return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, len(failures), len(e.Outcomes), strings.Join(shorten(failures), "; "))
+		failed := countRegions(e.Outcomes, func(o Outcome) bool { return o.Err != nil })
+		all := countRegions(e.Outcomes, func(Outcome) bool { return true })
+		return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, failed, all, strings.Join(shorten(failures), "; "))
 	}
+}
+
+// countRegions counts the regions of the outcomes that match. A list of several types has several outcomes of a region.
+func countRegions(outcomes []Outcome, match func(Outcome) bool) int {
+	regions := map[region.Key]bool{}
+	for _, o := range outcomes {
+		if match(o) {
+			regions[o.Region] = true
+		}
+	}
+	return len(regions)
 }
 
 // WrappedErrors returns an *Error for each region that failed.

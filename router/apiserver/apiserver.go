@@ -26,6 +26,8 @@ type Options struct {
 	// Map maps a common type to the type of each region. Nil: aggregate.ByProvider for groups that are the name of a
 	// provider, such as couchdbs.loodse for couchdbs.eu-west-1.loodse; the same type in all regions otherwise.
 	Map aggregate.Mapping
+	// Catalog are the types of the address /apis/across.atoll.dev/v1/catalog, at most 32. Nil: that address is not found.
+	Catalog []schema.GroupVersionResource
 	// Budget limits the bytes of the regions' answers that all callers together hold at one time. Nil: 256 MiB.
 	Budget *aggregate.Budget
 	// Fanout runs the writes of registered kinds, which the regions hold together, to one region and to all regions. Nil:
@@ -54,6 +56,9 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 		return nil, errors.New("apiserver: the router is nil; make one with router.New")
 	case single == nil:
 		return nil, errors.New("apiserver: the proxy is nil; make one with proxy.New")
+	}
+	if err := checkCatalog(opts.Catalog); err != nil {
+		return nil, err
 	}
 	var err error
 	if opts.Budget == nil {

@@ -36,6 +36,20 @@
 //     compressed if the client accepts gzip; the regions are then asked for compressed answers too.
 //   - No answer names a peer.
 //
+// # Several types together
+//
+// The group AcrossGroup has resources that are several types: names RESOURCE.VERSION.GROUP, joined by commas. They can be
+// listed and watched, also in one namespace, and have the guarantees of a list and a watch of one type. The resource
+// catalog stands for the types of Options.Catalog.
+//
+//	kubectl --server='https://gateway/regions/*' get --raw /apis/across.atoll.dev/v1/namespaces/acme/couchdbs.v1.loodse,secrets.v1
+//	kubectl --server='https://gateway/regions/*' get --raw '/apis/across.atoll.dev/v1/catalog?watch=true'
+//
+// A list is a v1 List, whose objects have an apiVersion and a kind, and are sorted by type. Each region decides about each
+// type as the caller; a type that it refuses counts as not answered. There are no tables and no metadata-only answers of
+// several types. Discovery does not have the group: a client that watches every type it discovers would see each object
+// twice. Objects of different types may have the same name, which a single client-go informer confuses.
+//
 // # Kinds that the regions hold together
 //
 // With Options.Fanout, a create, update, patch or delete of a registered kind is an operation on all peers, whether the

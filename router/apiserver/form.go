@@ -19,38 +19,48 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-// encodingOf returns the first encoding of the header Accept that this server can write.
-func encodingOf(r *http.Request) (aggregate.Encoding, error) {
+// encodingOf returns the first encoding of the header Accept that has one of the given forms.
+func encodingOf(r *http.Request, forms ...aggregate.Form) (aggregate.Encoding, error) {
 	enc := aggregate.Encoding{Compressed: compressed(r)}
 	accepted := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accepted) == "" {
 		return enc, nil
 	}
 	for clause := range strings.SplitSeq(accepted, ",") {
-		media, params, err := mime.ParseMediaType(clause)
-		if err != nil || !slices.Contains([]string{"application/json", "application/*", "*/*"}, media) {
-			continue
-		}
-		known := params["as"] == "" || params["g"] == metav1.GroupName && params["v"] == "v1"
-		switch as := params["as"]; {
-		case as == "":
-			return enc, nil
-		case !known:
-		case as == "Table" && r.URL.Query().Get("includeObject") == string(metav1.IncludeObject):
-			enc.Form = aggregate.TableWithObjects
-			return enc, nil
-		case as == "Table":
-			enc.Form = aggregate.Table
-			return enc, nil
-		case as == "PartialObjectMetadata", as == "PartialObjectMetadataList":
-			enc.Form = aggregate.Metadata
+		form, ok := formOf(clause, r.URL.Query().Get("includeObject") == string(metav1.IncludeObject))
+		if ok && slices.Contains(forms, form) {
+			enc.Form = form
 			return enc, nil
 		}
 	}
+	said := "only application/json is served"
+	if len(forms) > 1 {
+		said += "; also as=Table and as=PartialObjectMetadata of meta.k8s.io/v1"
+	}
 	return enc, &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only application/json is served; also as=Table and as=PartialObjectMetadata of meta.k8s.io/v1",
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Message: said,
 	}}
+}
+
+// formOf returns the form that a clause of a header Accept asks for. ok is false if no answer has it.
+func formOf(clause string, includeObject bool) (form aggregate.Form, ok bool) {
+	media, params, err := mime.ParseMediaType(clause)
+	if err != nil || !slices.Contains([]string{"application/json", "application/*", "*/*"}, media) {
+		return form, false
+	}
+	known := params["g"] == metav1.GroupName && params["v"] == "v1"
+	switch as := params["as"]; {
+	case as == "":
+		return aggregate.Objects, true
+	case !known:
+		return form, false
+	case as == "Table" && includeObject:
+		return aggregate.TableWithObjects, true
+	case as == "Table":
+		return aggregate.Table, true
+	default:
+		return aggregate.Metadata, as == "PartialObjectMetadata" || as == "PartialObjectMetadataList"
+	}
 }
 
 // compressed reports whether the client accepts gzip.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/router"
@@ -28,6 +29,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 		return apierrors.NewServiceUnavailable("no regions are known")
 	case t.streams():
 		return apierrors.NewConflict(t.gvr().GroupResource(), t.Name, errUnaddressed)
+	}
+	types, err := h.typesOf(t)
+	if err != nil {
+		return err
 	}
 	if kind, ok := h.writesJointly(t, h.regions()...); ok {
 		return h.together(w, r, id, t, kind, nil)
@@ -48,7 +53,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 		return err
 	}
 	ctx, report := aggregate.WithReport(aggregate.WithPolicy(r.Context(), policy))
-	q := request{Request: r.WithContext(ctx), target: t, api: api, client: api.Dynamic(), report: report, packs: h.packs}
+	q := request{Request: r.WithContext(ctx), target: t, types: types, api: api, client: api.Dynamic(), report: report, packs: h.packs}
 	switch t.Verb {
 	case "get":
 		return q.get(w)
@@ -65,6 +70,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 type request struct {
 	*http.Request
 	target
+	types  []schema.GroupVersionResource
 	api    *aggregate.API
 	client dynamic.Interface
 	report *aggregate.Report
@@ -76,7 +82,7 @@ func (q request) get(w http.ResponseWriter) error {
 	if err := metav1.Convert_url_Values_To_v1_GetOptions(&query, &opts, nil); err != nil {
 		return bad("query: %v", err)
 	}
-	enc, err := encodingOf(q.Request)
+	enc, err := q.encoding()
 	if err != nil {
 		return err
 	}
@@ -104,7 +110,7 @@ func (q request) list(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	enc, err := encodingOf(q.Request)
+	enc, err := q.encoding()
 	if err != nil {
 		return err
 	}
@@ -134,7 +140,7 @@ func (q request) watch(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	enc, err := encodingOf(q.Request)
+	enc, err := q.encoding()
 	if err != nil {
 		return err
 	}
@@ -173,4 +179,12 @@ func (q request) listOptions() (opts metav1.ListOptions, err error) {
 	return opts, nil
 }
 
-func (q request) reader() *aggregate.Reader { return q.api.Reader(q.Namespace, q.gvr()) }
+func (q request) reader() *aggregate.Reader { return q.api.Reader(q.Namespace, q.types...) }
+
+// encoding returns the encoding of the answer. Several types have neither columns nor metadata of one kind.
+func (q request) encoding() (aggregate.Encoding, error) {
+	if len(q.types) > 1 {
+		return encodingOf(q.Request, aggregate.Objects)
+	}
+	return encodingOf(q.Request, aggregate.Objects, aggregate.Metadata, aggregate.Table, aggregate.TableWithObjects)
+}

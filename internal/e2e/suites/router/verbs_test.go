@@ -5,6 +5,7 @@ package router_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -209,6 +211,24 @@ func (v verbs) run(t *testing.T) {
 		require.NotContains(t, v.do(t, "get", "configmaps", "-o", "name"), "settings", "of all regions")
 	})
 	if v.merged {
+		t.Run("several types", func(t *testing.T) {
+			both := "/apis/across.atoll.dev/v1/namespaces/" + v.namespace + "/configmaps.v1,deployments.v1.apps"
+			v.give(t, fmt.Sprintf(configMap, v.name("mixed"), "red"), "create")
+			v.give(t, fmt.Sprintf(deployment, v.name("mixed")), "create")
+			list := unstructured.UnstructuredList{}
+			require.NoError(t, json.Unmarshal([]byte(v.do(t, "get", "--raw", both+"?fieldSelector=metadata.name%3Dmixed")), &list))
+			var seen []string
+			for i := range list.Items {
+				seen = append(seen, list.Items[i].GetAPIVersion()+" "+list.Items[i].GetKind()+" "+list.Items[i].GetName())
+			}
+			require.Equal(t, []string{"v1 ConfigMap " + v.name("mixed"), "apps/v1 Deployment " + v.name("mixed")}, seen)
+			lines, stop := v.start(t, "get", "--raw", both+"?watch=true&resourceVersion="+list.GetResourceVersion())
+			v.do(t, "delete", "deployment", v.name("mixed"))
+			line := next(t, lines)
+			require.Contains(t, line, `"type":"DELETED"`)
+			require.Contains(t, line, `"kind":"Deployment"`)
+			stop()
+		})
 		t.Run("a name that two regions have", func(t *testing.T) {
 			for _, region := range []string{"eu-west-1.loodse", "us-east-1.loodse"} {
 				v.give(t, fmt.Sprintf(configMap, "twice@"+region, "red"), "create")
