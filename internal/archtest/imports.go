@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"wal/waltest":              {"internal", "wal"},
 	"router/aggregate":         {"internal", "region", "router"},
 	"router/apiserver":         {"internal", "region", "router", "router/aggregate", "router/proxy"},
+	"router/clusterview":       {"internal", "region", "router", "router/proxy", "syncer/v1alpha1"},
 	"router/proxy":             {"internal", "region", "router"},
 	"router/coordinated":       {"internal", "fanout", "region", "router/apiserver"},
 	"splitter/placement":       {"internal", "region", "splitter", "syncer/v1alpha1"},

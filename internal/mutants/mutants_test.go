@@ -43,6 +43,7 @@ var tables = []table{
 	{dir: "router/aggregate", mutants: aggregateMutants},
 	{dir: "router/aggregate/internal/splice", mutants: spliceMutants},
 	{dir: "router/apiserver", mutants: apiserverMutants},
+	{dir: "router/clusterview", mutants: clusterviewMutants},
 	{dir: "router/coordinated", mutants: coordinatedMutants},
 	{dir: "router/proxy", mutants: proxyMutants},
 	{dir: "internal/loop", mutants: loopMutants},

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/apistatus"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/aggregate"
@@ -82,7 +83,7 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 func (h *Handler) guarded(serve func(http.ResponseWriter, *http.Request, router.Identity) error) http.Handler {
 	return h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
 		if err := serve(w, r, id); err != nil {
-			refuse(w, err)
+			apistatus.Refuse(w, err)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -261,17 +260,6 @@ func TestPartialLists(t *testing.T) {
 			code, _, body = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps"+query, "alice")
 			require.Equal(t, http.StatusServiceUnavailable, code, "no region answers: %s", body)
 		})
-	}
-}
-
-// A region may send a code that is not the code of an error, and net/http panics on some of these
-// codes. refuse replaces them by 500.
-func TestRefuseWithAnyCode(t *testing.T) {
-	for code, want := range map[int32]int{0: 500, 42: 500, 200: 500, 404: 404, 503: 503, 4040: 500} {
-		w := httptest.NewRecorder()
-		refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "no"}})
-		require.Equal(t, want, w.Code, "of %d", code)
-		require.Contains(t, w.Body.String(), fmt.Sprintf(`"code":%d`, want))
 	}
 }
 

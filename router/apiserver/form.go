@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/apistatus"
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
@@ -108,7 +109,7 @@ func (b *body) flush() error {
 			b.packed, _ = b.packs.Get().(*gzip.Writer)
 			b.packed.Reset(b.w)
 		}
-		header(b.w, http.StatusOK)
+		apistatus.Header(b.w, http.StatusOK)
 	}
 	var out io.Writer = b.w
 	if b.packed != nil {

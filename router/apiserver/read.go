@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/apistatus"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
@@ -153,7 +154,7 @@ func (q request) watch(w http.ResponseWriter) error {
 		for range stream.ResultChan() { // until all its goroutines have ended
 		}
 	}()
-	header(w, http.StatusOK)
+	apistatus.Header(w, http.StatusOK)
 	lines, out := json.NewEncoder(w), http.NewResponseController(w)
 	for err = out.Flush(); err == nil; err = out.Flush() {
 		e, ok := <-stream.ResultChan()

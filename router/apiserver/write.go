@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/apistatus"
 )
 
 var errUnaddressed = errors.New("name its region: NAME@REGION")
@@ -189,7 +191,7 @@ func answer(w http.ResponseWriter, code int, o any) error {
 	if err != nil {
 		return err
 	}
-	header(w, code)
+	apistatus.Header(w, code)
 	_, _ = w.Write(data) // an error means that the client has gone
 	return nil
 }

@@ -192,7 +192,7 @@ func (s *served) informers(ctx context.Context, t *testing.T, running *sync.Wait
 
 // restartInTurn restarts the serving process twenty times while objects change and nothing else fails. No informer lists
 // again. Each has received an event before the next restart, because an informer lists after a watch that ended within a
-// second and without an event, whoever served it.
+// second and without an event.
 func (s *served) restartInTurn(t *testing.T, informers map[string]*cached) {
 	t.Helper()
 	s.restartOnce(t, informers) // after which none still waits because of an earlier fault

@@ -63,12 +63,19 @@ func TestManifestsAreAccepted(t *testing.T) {
 // syncer becomes ready and syncs. After the SyncTarget is deleted, the installation and the
 // finalizers of the upstream objects are gone, and the downstream objects stay.
 func TestPull(t *testing.T) {
-	const name = "pulled"
+	pull(t, "pulled", func(f *fleet, name string) []byte {
+		return runAs(t, f.up.plane, "syncer", rights.Syncing{Target: name, Types: few})
+	})
+}
+
+// pull tests a syncer with the upstream kubeconfig that reach returns.
+func pull(t *testing.T, name string, reach func(f *fleet, name string) []byte) {
+	t.Helper()
 	var upstream atomic.Pointer[[]byte]
 	f := newFleet(t, targets.Pull, func(context.Context, *v1alpha1.SyncTarget) (targets.Install, error) {
 		return targets.Install{Kubeconfig: *upstream.Load(), Image: "atoll-syncer:dev", Types: few, Unscheduled: time.Second}, nil
 	})
-	upstream.Store(new(runAs(t, f.up.plane, "syncer", rights.Syncing{Target: name, Types: few})))
+	upstream.Store(new(reach(f, name)))
 	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: targets.Pull, Types: few, Unscheduled: true}))
 	f.register(name, fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
 	f.says(name, "Installed", "True", "Installed") // its Pods run, but not yet the program
