@@ -100,7 +100,7 @@ type addressKey struct{}
 func addressOf(path string) (at address, rest string, err error) {
 	parts := strings.SplitN(path, "/", 6)
 	if len(parts) < 6 || parts[0] != "" || parts[1] != "synctargets" || parts[3] != "regions" {
-		return at, "", errors.New("want /synctargets/NAME/regions/NAME.PROVIDER/...")
+		return at, "", errors.New("it is not /synctargets/NAME/regions/NAME.PROVIDER/ and a path in the region")
 	}
 	if wrong := validation.IsDNS1123Subdomain(parts[2]); len(wrong) > 0 {
 		return at, "", fmt.Errorf("%q is no name of a SyncTarget", parts[2])

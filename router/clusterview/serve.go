@@ -61,29 +61,43 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 		}
 	}
 	info, err := requestinfo.Parse(r.Method, "/"+rest, r.URL.RawQuery)
+	if err != nil {
+		return apierrors.NewBadRequest("path: " + err.Error())
+	}
 	q := request{r, info, placement{at.target, h.opts.Label}, h, at, query}
 	switch {
-	case err != nil:
-		return apierrors.NewBadRequest("path: " + err.Error())
-	case !info.IsResource && r.Method == http.MethodGet && plain(rest):
+	case !info.IsResource && r.Method == http.MethodGet && plain(rest), q.isKubeSystem():
 		q.forward(w)
 		return nil
 	case !info.IsResource:
 		return apierrors.NewForbidden(schema.GroupResource{}, "", errNotHere)
-	case info.Verb == "proxy", info.Verb == "watch" && !requestinfo.IsTrue(query["watch"]):
-		return q.forbidden(errNotHere) // paths such as /api/v1/watch/secrets
 	case q.gvr().GroupResource() == syncTargets:
 		return q.syncTarget(w)
-	case info.Group == "" && info.Resource == "namespaces" && info.Verb == "get" && info.Subresource == "" && info.Name == "kube-system":
-		q.forward(w)
-		return nil
 	}
-	switch {
-	case info.Verb == "list" && info.Subresource == "", info.Verb == "watch" && info.Subresource == "":
+	return q.resource(w)
+}
+
+// isKubeSystem reports whether the request reads the namespace by whose UID a syncer knows its upstream.
+func (q request) isKubeSystem() bool {
+	return q.Verb == "get" && q.Group == "" && q.Resource == "namespaces" && q.Name == "kube-system" && q.Subresource == ""
+}
+
+// resource serves objects of the cluster.
+func (q request) resource(w http.ResponseWriter) error {
+	if q.Subresource != "" && q.Subresource != "status" {
+		return q.forbidden(errNotHere)
+	}
+	switch q.Verb {
+	case "list":
 		return q.collection(w)
-	case info.Verb == "get" && (info.Subresource == "" || info.Subresource == "status"):
+	case "watch":
+		if !requestinfo.IsTrue(q.query["watch"]) {
+			return q.forbidden(errNotHere) // a path such as /api/v1/watch/secrets
+		}
+		return q.collection(w)
+	case "get":
 		return q.get(w)
-	case (info.Verb == "patch" || info.Verb == "update") && (info.Subresource == "" || info.Subresource == "status"):
+	case "patch", "update":
 		return q.write(w)
 	default:
 		return q.forbidden(errNotHere)
