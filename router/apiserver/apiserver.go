@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/atoll-dev/atoll/internal/apistatus"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/aggregate"
@@ -45,8 +44,9 @@ type Handler struct {
 	packs  *sync.Pool // of compressors
 	known  catalogue
 
-	// protect returns a handler with the checks of requests to all regions.
-	protect func(serve func(http.ResponseWriter, *http.Request, router.Identity)) http.Handler
+	// protect returns a handler with the checks of requests to all regions. serve returns an error only if it has not
+	// written an answer.
+	protect func(serve func(http.ResponseWriter, *http.Request, router.Identity) error) http.Handler
 }
 
 // New returns a Handler for the regions of routes. single serves the requests to one region. It also authenticates the
@@ -74,18 +74,8 @@ func New(routes *router.Router, single *proxy.Proxy, opts Options) (*Handler, er
 	if h.opts.Map == nil {
 		h.opts.Map = h.byProvider
 	}
-	h.all = h.guarded(h.serve)
+	h.all = h.protect(h.serve)
 	return h, nil
-}
-
-// guarded returns a handler with the checks of requests to all regions. serve returns an error only if it has not written
-// an answer.
-func (h *Handler) guarded(serve func(http.ResponseWriter, *http.Request, router.Identity) error) http.Handler {
-	return h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
-		if err := serve(w, r, id); err != nil {
-			apistatus.Refuse(w, err)
-		}
-	})
 }
 
 // byProvider maps a group that is the name of a provider to the group of region k. It returns false if k belongs to
@@ -115,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case t.IsResource:
 		h.all.ServeHTTP(w, r) // refuses it
 	case describes(segments(rest)):
-		h.guarded(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+		h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
 			return h.describe(w, r, id, segments(rest))
 		}).ServeHTTP(w, r)
 	default:

@@ -69,7 +69,7 @@ func (h *Handler) regional(r *http.Request) http.Handler {
 	if !ok {
 		return h.single
 	}
-	return h.guarded(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+	return h.protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
 		return h.together(w, r, id, t, kind, &k)
 	})
 }

@@ -116,31 +116,14 @@ func addressOf(path string) (at address, rest string, err error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, rest, err := addressOf(r.URL.Path)
 	if err != nil {
-		refuse(w, apierrors.NewBadRequest("path: "+err.Error()))
+		apistatus.Refuse(w, apierrors.NewBadRequest("path: "+err.Error()))
 		return
 	}
 	r = r.Clone(context.WithValue(r.Context(), addressKey{}, at))
 	r.URL.Path, r.URL.RawPath = "/regions/"+at.region.String()+"/"+rest, ""
-	h.caller.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
-		if err := h.serve(w, r, id, at, rest); err != nil {
-			refuse(w, err)
-		}
+	h.caller.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+		return h.serve(w, r, id, at, rest)
 	}).ServeHTTP(w, r)
-}
-
-// refuse answers with an error of the region's API, or of a request that did not reach it. It names no peer.
-func refuse(w http.ResponseWriter, err error) {
-	var known apierrors.APIStatus
-	switch {
-	case errors.As(err, &known):
-	case errors.Is(err, region.ErrUnknownRegion):
-		err = apierrors.NewNotFound(schema.GroupResource{Resource: "regions"}, "")
-	case errors.Is(err, router.ErrBusy):
-		err = apierrors.NewTooManyRequests("too many requests are under way to this region", 1)
-	default:
-		err = apierrors.NewServiceUnavailable("the region gave no answer; if this was a write, it may have had an effect")
-	}
-	apistatus.Refuse(w, err)
 }
 
 // plain reports whether a path is no resource of the region and may be read by every syncer.

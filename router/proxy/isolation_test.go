@@ -120,12 +120,13 @@ func newIsland(t *testing.T, attacked http.RoundTripper, limits Limits) *island 
 	}, Options{Limits: limits})
 	require.NoError(t, err)
 	// A request about all regions lasts as long as its slowest region.
-	all := i.proxy.Protect(func(w http.ResponseWriter, r *http.Request, _ router.Identity) {
+	all := i.proxy.Protect(func(w http.ResponseWriter, r *http.Request, _ router.Identity) error {
 		resp, err := attacked.RoundTrip(r)
 		if err == nil {
 			_, _ = io.Copy(w, resp.Body)
 			_ = resp.Body.Close()
 		}
+		return nil
 	})
 	i.server = &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/regions/*/") {

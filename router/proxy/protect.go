@@ -4,19 +4,25 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/atoll-dev/atoll/internal/apistatus"
 	"github.com/atoll-dev/atoll/internal/requestinfo"
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
 
 // Protect returns a handler for requests about all regions, such as /regions/*/api/v1/pods. It runs serve after the
 // guards, the Authenticator and Limits. Limits count such requests as if they went to one additional region. serve
-// gets the caller's identity and must answer the request. The program defines the first two segments of the path;
-// the rest is a path of an API server. The handler is safe for concurrent use if serve is.
-func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity)) http.Handler {
+// gets the caller's identity. If it returns an error, it must not have answered: an apierrors.APIStatus is the answer as
+// it is, and any other error is answered without its text, which may name peers. The program defines the first two
+// segments of the path; the rest is a path of an API server. The handler is safe for concurrent use if serve is.
+func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.run(w, r, func(w http.ResponseWriter, r *http.Request, e *Event) error {
 			id, err := p.caller(r)
@@ -39,10 +45,30 @@ func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id ro
 				w, r = &delivery{ResponseWriter: w, progress: progress}, r.WithContext(ctx)
 			}
 			limitBody(w, r, p.limits.Body)
-			serve(&coded{ResponseWriter: w, event: e}, r, id)
+			answer := &coded{ResponseWriter: w, event: e}
+			err = serve(answer, r, id)
+			if !isAnswer(err) {
+				return err
+			}
+			e.Err = err
+			apistatus.Refuse(answer, err)
 			return nil
 		})
 	})
+}
+
+// isAnswer reports whether err is the answer of an API server. A region.Error may wrap the answer to another request, such
+// as a probe.
+func isAnswer(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch err.(type) { //nolint:errorlint // the outermost one decides
+		case *region.Error:
+			return false
+		case apierrors.APIStatus:
+			return true
+		}
+	}
+	return false
 }
 
 // longRunning reports whether r is long-running. It ignores the first two segments of the path.

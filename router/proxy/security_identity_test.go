@@ -38,8 +38,9 @@ func obeyed(s *scene) { s.proxy.guards.impersonation = func(*http.Request) error
 // request, a watch, an upgrade, and a request about all regions.
 func impersonates(header string) func(*scene) error {
 	return func(s *scene) error {
-		single, all := s.proxy, s.proxy.Protect(func(w http.ResponseWriter, _ *http.Request, id router.Identity) {
-			_, _ = fmt.Fprint(w, id)
+		single, all := s.proxy, s.proxy.Protect(func(w http.ResponseWriter, _ *http.Request, id router.Identity) error {
+			_, err := fmt.Fprint(w, id)
+			return err
 		})
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/regions/*/") {
