@@ -90,6 +90,18 @@ func (e *encoder) resume(c cursor) error {
 	return nil
 }
 
+// list reads an answer. If it has objects in place of a table, list reads the table of the objects.
+func (e *encoder) list(answer []byte) (*splice.List, error) {
+	list, err := e.reader.List(answer)
+	if err != nil || !e.enc.Form.table() || list.Kind == "Table" {
+		return list, err
+	}
+	if answer, err = tabulated(answer, e.enc.Form == TableWithObjects); err != nil {
+		return nil, err
+	}
+	return e.reader.List(answer)
+}
+
 // head gives a list without objects the type and the columns of its form.
 func (e *encoder) head(list *unstructured.UnstructuredList) {
 	switch {

@@ -101,6 +101,11 @@ func (j *jsonEvents) next() (watch.EventType, *observed, error) {
 		}
 		return "", nil, apierrors.FromObject(status)
 	}
+	if j.encoder.enc.Form.table() && e.List.Kind != "Table" {
+		if e.List, err = j.encoder.list(e.Object); err != nil {
+			return "", nil, err
+		}
+	}
 	if len(e.List.Objects) != 1 {
 		return "", nil, fmt.Errorf("watch sent an event of %d objects", len(e.List.Objects))
 	}

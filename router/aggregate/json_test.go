@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -281,4 +282,74 @@ func TestAFormGoesOnFromItsOwnList(t *testing.T) {
 			}
 		}
 	})
+}
+
+// untabled returns a region whose API server makes no tables: it has one object, in lists and in watches.
+func untabled(t *testing.T, i int) aggregate.Member {
+	t.Helper()
+	const object = `"metadata":{"name":"b","uid":"u","resourceVersion":"6","creationTimestamp":"2026-01-02T03:04:05Z"},"data":{"k":"v"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.Header.Get("Accept"), ",application/json") {
+			http.Error(w, "no tables", http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Query().Get("watch") != "":
+			_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":{"kind":"ConfigMap","apiVersion":"v1",%s}}`+"\n", strings.Replace(object, `"6"`, `"8"`, 1))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/b"):
+			_, _ = fmt.Fprintf(w, `{"kind":"ConfigMap","apiVersion":"v1",%s}`, object)
+		default:
+			_, _ = fmt.Fprintf(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{%s}]}`, object)
+		}
+	}))
+	t.Cleanup(server.Close)
+	raw, err := region.RESTFor(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	return aggregate.Member{Region: key(i), Client: client, REST: raw}
+}
+
+// A region that makes no tables has rows with its objects' names and ages, in lists, for one object, and in watches.
+func TestTablesOfARegionWithoutTables(t *testing.T) {
+	for form, kind := range map[aggregate.Form]string{aggregate.Table: "PartialObjectMetadata", aggregate.TableWithObjects: "ConfigMap"} {
+		set, err := aggregate.Fixed(canned(t, 0, "Ready", "1/1"), untabled(t, 1))
+		require.NoError(t, err)
+		api, err := aggregate.New(set, aggregate.Options{Qualify: true})
+		require.NoError(t, err)
+		rows, _ := listJSON(t, api.Reader("", configMaps), form, 0)
+		require.Len(t, rows, 2)
+		require.Contains(t, rows[0], `["a@r0.loodse","r0.loodse","1/1","5m",null]`)
+		require.Contains(t, rows[1], `["b@r1.loodse","r1.loodse",null,null,"2026-01-02T03:04:05Z"]`)
+		require.Contains(t, rows[1], `"kind":"`+kind+`"`)
+
+		set, err = aggregate.Fixed(untabled(t, 1))
+		require.NoError(t, err)
+		api, err = aggregate.New(set, aggregate.Options{Qualify: true})
+		require.NoError(t, err)
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": "b@r1.loodse", "annotations": map[string]any{aggregate.RegionAnnotation: "r1.loodse"},
+		}}}
+		row, err := api.Reader("default", configMaps).Row(t.Context(), aggregate.Encoding{Form: form}, o)
+		require.NoError(t, err)
+		require.Contains(t, string(row), `"cells":["b@r1.loodse","r1.loodse","2026-01-02T03:04:05Z"]`)
+
+		rows, head := listJSON(t, api.Reader("", configMaps), form, 0)
+		require.Len(t, rows, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		stream, err := api.Reader("", configMaps).WatchJSON(ctx, aggregate.Encoding{Form: form}, metav1.ListOptions{ResourceVersion: head.GetResourceVersion()})
+		require.NoError(t, err)
+		e := <-stream.ResultChan()
+		raw, ok := e.Object.(*runtime.Unknown)
+		require.True(t, ok, "%v", e)
+		require.Equal(t, watch.Modified, e.Type)
+		require.Contains(t, string(raw.Raw), `"cells":["b@r1.loodse","r1.loodse","2026-01-02T03:04:05Z"]`)
+		require.Contains(t, string(raw.Raw), `"kind":"`+kind+`"`)
+		cancel()
+		for range stream.ResultChan() {
+		}
+	}
 }

@@ -92,7 +92,7 @@ func (f Form) accept(watch bool) string {
 		}
 		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	case Table, TableWithObjects:
-		return "application/json;as=Table;g=meta.k8s.io;v=v1"
+		return "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 	default:
 		return "application/json"
 	}
@@ -119,10 +119,10 @@ func (a *API) readJSON(ctx context.Context, s *source, e *encoder, name string, 
 	if _, err := buffer.ReadFrom(body); err != nil {
 		return p, err
 	}
-	if p.json, err = e.reader.List(buffer.Bytes()); err != nil {
+	if p.json, err = e.list(buffer.Bytes()); err != nil {
 		return p, fmt.Errorf("list of %s: %w", s.regional.GroupResource(), err)
 	}
-	if e.enc.Form.table() != (p.json.Kind == "Table") {
+	if !e.enc.Form.table() && p.json.Kind == "Table" {
 		return p, notAcceptable(s)
 	}
 	p.kind, p.resourceVersion, p.next = p.json.Kind, p.json.ResourceVersion, p.json.Continue

@@ -78,8 +78,8 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 // ListJSON lists like ListAll and calls fn with each object as JSON. It is for servers that pass a list on: it neither
 // decodes the objects nor holds more of them than a page of each region. The argument of fn is valid until fn returns.
 // The result is the list without its objects; of a table, it has the columns. An error of fn ends the list and is
-// returned. An error of a region may occur after some calls of fn. If a region cannot return the form, or its Member has
-// no REST for a table, the error is NotAcceptable.
+// returned. An error of a region may occur after some calls of fn. If a Member has no REST for a table, the error is
+// NotAcceptable. A region that cannot make tables gets a table with the columns Name and Created At.
 func (r *Reader) ListJSON(ctx context.Context, enc Encoding, opts metav1.ListOptions, fn func(object []byte) error) (*unstructured.UnstructuredList, error) {
 	if fn == nil {
 		return nil, apierrors.NewBadRequest("the func is nil; give one that receives the objects")
