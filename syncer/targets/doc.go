@@ -14,6 +14,9 @@
 // [Manifests] returns the objects of an installation, which can be applied by hand as well. The installed program runs
 // an [Agent]; examples/syncer is such a program.
 //
+// The credentials of a syncer in a cluster can read the objects of all clusters, because RBAC knows no labels. Package
+// router/clusterview gives a syncer an address of the upstream that has only the objects of its cluster.
+//
 // A crds.Fleet syncs the definitions of types between the upstream and all clusters that a Controller is connected to,
 // and reports to the Controller which types differ.
 //
