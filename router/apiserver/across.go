@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AcrossGroup and AcrossVersion are the API group and version whose resources are several types together, such as
+// acrossGroup and acrossVersion are the API group and version whose resources are several types together, such as
 // configmaps.v1,couchdbs.v1.loodse: see the package's documentation.
 const (
-	AcrossGroup   = "across.atoll.dev"
-	AcrossVersion = "v1"
+	acrossGroup   = "across.atoll.dev"
+	acrossVersion = "v1"
 )
 
 // catalog is the resource that stands for Options.Catalog.
@@ -29,9 +29,9 @@ const maxAcross = 32
 // typesOf returns the types that t names: one, or those of a resource across types.
 func (h *Handler) typesOf(t target) ([]schema.GroupVersionResource, error) {
 	switch {
-	case t.Group != AcrossGroup:
+	case t.Group != acrossGroup:
 		return []schema.GroupVersionResource{t.gvr()}, nil
-	case t.Version != AcrossVersion:
+	case t.Version != acrossVersion:
 		return nil, apierrors.NewNotFound(t.gvr().GroupResource(), t.Version)
 	case t.Verb != "list" && t.Verb != "watch":
 		return nil, apierrors.NewMethodNotSupported(t.gvr().GroupResource(), t.Verb)
@@ -86,7 +86,7 @@ func checkType(gvr schema.GroupVersionResource) error {
 			return fmt.Errorf("%q %s", part, wrong[0])
 		}
 	}
-	if gvr.Group == AcrossGroup {
+	if gvr.Group == acrossGroup {
 		return fmt.Errorf("%q stands for types and is none", gvr.Group)
 	}
 	return nil

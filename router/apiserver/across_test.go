@@ -51,7 +51,7 @@ func TestAcrossTypes(t *testing.T) {
 	s.server = s.replica(t, Options{Catalog: []schema.GroupVersionResource{configMaps, secrets}})
 	want := []string{"v1 ConfigMap a@eu.loodse", "v1 ConfigMap b@us.loodse", "v1 Secret a@us.loodse"}
 	for _, name := range []string{"configmaps.v1,secrets.v1", "secrets.v1.,configmaps.v1.", "catalog"} {
-		across := s.client(t, "*").Resource(schema.GroupVersionResource{Group: AcrossGroup, Version: AcrossVersion, Resource: name})
+		across := s.client(t, "*").Resource(schema.GroupVersionResource{Group: acrossGroup, Version: acrossVersion, Resource: name})
 		for _, namespace := range []string{"", "default"} {
 			client := across.Namespace(namespace)
 			var all []unstructured.Unstructured
@@ -70,7 +70,7 @@ func TestAcrossTypes(t *testing.T) {
 		}
 	}
 
-	across := s.client(t, "*").Resource(schema.GroupVersionResource{Group: AcrossGroup, Version: AcrossVersion, Resource: "catalog"})
+	across := s.client(t, "*").Resource(schema.GroupVersionResource{Group: acrossGroup, Version: acrossVersion, Resource: "catalog"})
 	list, err := across.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	named, err := across.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a@us.loodse"})
@@ -159,7 +159,7 @@ func TestCatalogOptions(t *testing.T) {
 	for text, types := range map[string][]schema.GroupVersionResource{
 		"Options.Catalog[1]": {configMaps, {}},
 		"is there twice":     {configMaps, secrets, configMaps},
-		"stands for types":   {{Group: AcrossGroup, Version: "v1", Resource: "catalog"}},
+		"stands for types":   {{Group: acrossGroup, Version: "v1", Resource: "catalog"}},
 		"at most 32":         make([]schema.GroupVersionResource, maxAcross+1),
 	} {
 		_, err := New(s.routes, s.single, Options{Catalog: types})

@@ -38,7 +38,7 @@
 //
 // # Several types together
 //
-// The group AcrossGroup has resources that are several types: names RESOURCE.VERSION.GROUP, joined by commas. They can be
+// The group across.atoll.dev has resources that are several types: names RESOURCE.VERSION.GROUP, joined by commas. They can be
 // listed and watched, also in one namespace, and have the guarantees of a list and a watch of one type. The resource
 // catalog stands for the types of Options.Catalog.
 //
