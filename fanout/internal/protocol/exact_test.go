@@ -37,11 +37,13 @@ var exactRemovals = []config{
 
 // exactRemovalsDeep are larger ones.
 var exactRemovalsDeep = []config{
-	{name: "update, move, removal of the first revision, timeout, crash, sweep", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, sweepers: 1,
+	{name: "update, move, removal of the first revision, timeout", mode: Everywhere, peers: 2, committed: "p", timeouts: 1,
+		plans: []plan{update("x", "q"), move("m", "b"), exact(removal("r"), 1)}},
+	{name: "update, move, removal of the first revision, crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1,
 		plans: []plan{update("x", "q"), move("m", "b"), exact(removal("r"), 1)}},
 	{name: "edit, removals of the first revision, timeout, crash", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, timeouts: 1, crashes: 1, persons: persons{edits: 1},
 		plans: []plan{exact(removal("r"), 1), removal("s")}},
-	present(config{name: "3 peers, bump, removal of a resourceVersion, timeout, crash", peers: 3, committed: "p", sweepers: 1, bumps: 1, timeouts: 1, crashes: 1,
+	present(config{name: "3 peers, bump, removal of a resourceVersion, timeout", peers: 3, committed: "p", sweepers: 1, bumps: 1, timeouts: 1,
 		plans: []plan{removal("r")}}),
 	present(config{name: "bump, removal of a resourceVersion, kubectl delete, a person's finalizer, expiry", peers: 2, committed: "p", sweepers: 1, bumps: 1, deletes: 1, foreign: 1, expiries: 1,
 		plans: []plan{removal("r")}}),
