@@ -47,7 +47,7 @@ var aggregateMutants = []mutant{
 	{
 		"a failure on the way to a region is not the region's answer", "it is taken for one",
 		"outcome.go",
-		"!errors.As(err, &way) && ", "(errors.As(err, &way) || true) && ", "TestOnlyARegionsAnswerIsNotFound",
+		"!errors.As(err, &way) && ", "(errors.As(err, &way) || true) && ", "TestOnlyARegionsAnswerIsNotFound|TestStateOfAFailureOnTheWay",
 	},
 	{
 		"an error is passed on only if all regions return it", "the first region's error is passed on",
@@ -160,7 +160,7 @@ var aggregateMutants = []mutant{
 	{
 		"a region that returns is asked at once", "the recovery is not listened to",
 		"feed.go",
-		"	case <-recovered:\n		return true\n", "", "TestARegionThatReturnsDeliversWithinTheProbeInterval",
+		"	case <-recovered:\n		return true\n", "", "TestARecoveredRegionIsNotWaitedFor",
 	},
 	{
 		"a request to a region that went away is sent again when it returns", "the recovery does not cancel it",

@@ -18,7 +18,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		"a value of an enumeration is in all of them", "one side's are enough",
-		"enum.go", "		found = next\n", "		_ = next\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
+		"enum.go", "|| !all(views, func(v view) bool { return accepts(value, v.s) }) {", "{", "TestNegotiate|TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
 	},
 	{
 		"enumerations without a common value are a conflict", "they are accepted",
@@ -30,7 +30,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		"a field that one side requires is required", "it is optional",
-		"object.go", "	if demanded || f.required {\n", "	if demanded {\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
+		"object.go", "	if demanded || f.required {\n", "	if demanded {\n", "TestNegotiate|TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
 	},
 	{
 		"a required field that cannot be set is a conflict", "it is left out",
@@ -49,8 +49,8 @@ var schemaMutants = []mutant{
 		"rule.go", "if other, ok := found[k]; !ok || canonical(rule) < canonical(other) {", "if other, ok := found[k]; i == 0 && (!ok || canonical(rule) < canonical(other)) {", "TestNegotiate",
 	},
 	{
-		"a rule about a field that the result lacks is a conflict", "it is carried over",
-		"rule.go", "		if !ok {\n			return join(path, name), false\n		}\n", "		if !ok {\n			continue\n		}\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
+		"a field that no side can set stays declared if a rule is about it", "it goes",
+		"object.go", "if !ok || !v.refers.mayName(name) {", "if !ok || !v.refers.mayName(name) || kept == nil {", "TestNegotiate|TestResultIsAcceptedByEverySide",
 	},
 	{
 		"values that one side excludes by \"not\" are refused", "it is accepted",
@@ -62,7 +62,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		"a default that rules of the other side may count is not harmless", "it is",
-		"compare.go", "	return !slices.ContainsFunc(added(result, inner), rules.mayName)\n", "	return rules != nil\n", "TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
+		"compare.go", "	return !slices.ContainsFunc(added(result, inner), rules.mayName)\n", "	return rules != nil\n", "TestCompare|TestResultIsAcceptedByEverySide|TestAcceptsIsCertain|TestLossesAreComplete",
 	},
 	{
 		"a required field that the other side fills in is not lost", "it is",

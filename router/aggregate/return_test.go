@@ -167,6 +167,32 @@ func TestARegionThatReturnsDeliversWithinTheProbeInterval(t *testing.T) {
 	}
 }
 
+// The delay between attempts may be much longer than the probe interval: a region that has recovered is asked at once.
+func TestARecoveredRegionIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbed(t)
+		defer p.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		api, err := aggregate.New(p.set, aggregate.Options{Bookmark: time.Hour, Retry: time.Hour})
+		require.NoError(t, err)
+		stream, err := api.Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
+		p.servers[1].Partition(true)
+		time.Sleep(time.Minute)
+		p.servers[1].Partition(false)
+		_, err = p.clients[1].Resource(configMaps).Namespace("default").Create(ctx, configMap("x", "1"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		back := time.Now()
+		require.Equal(t, "ADDED r1.loodse/x", describe(<-stream.ResultChan()))
+		require.LessOrEqual(t, time.Since(back), 10*time.Second, "the probe interval")
+		cancel()
+		for range stream.ResultChan() {
+		}
+	})
+}
+
 // A frozen region delays a list by Options.Answer. Once its probes have failed, lists skip the region and have no
 // delay. Lists ask the region again once it has answered a probe. If probing has stopped, they ask it again after a
 // minute.

@@ -38,17 +38,13 @@ func (n *negotiator) enum(at position, views []view, out *apiextensionsv1.JSONSc
 		return true
 	}
 	found := map[string]apiextensionsv1.JSON{}
-	for _, e := range limited[0].s.Enum {
-		found[key(e)] = e
-	}
-	for _, v := range limited[1:] {
-		next := map[string]apiextensionsv1.JSON{}
+	for _, v := range limited {
 		for _, e := range v.s.Enum {
 			if other, ok := found[key(e)]; ok {
-				next[key(e)] = preferred(e, other)
+				e = preferred(e, other)
 			}
+			found[key(e)] = e
 		}
-		found = next
 	}
 	var kept []apiextensionsv1.JSON
 	for _, k := range sortedKeys(found) {

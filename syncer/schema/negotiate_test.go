@@ -54,6 +54,8 @@ func TestNegotiate(t *testing.T) {
 		{"a required field that one side does not have", `{type: object, required: [b], properties: {b: {type: string}}}`, `{type: object, properties: {a: {type: string}}}`, ``, nil},
 		{"required by either", `{type: object, required: [a], properties: {a: {type: string}}}`, `{type: object, properties: {a: {type: string}}}`,
 			`{type: object, required: [a], properties: {a: {type: string}}}`, []string{`spec: required: narrows: a ["a"], b nothing`}},
+		{"required and filled in", `{type: object, required: [a], properties: {a: {type: string, default: x}}}`, `{type: object, properties: {a: {type: string, default: x}}}`,
+			`{type: object, required: [a], properties: {a: {type: string, default: x}}}`, []string{`spec: required: narrows: a ["a"], b nothing`}},
 		{"a default that nobody contradicts", `{type: object, properties: {a: {type: string, default: x}}}`, `{type: object, properties: {a: {type: string}}}`,
 			`{type: object, properties: {a: {type: string, default: x}}}`, []string{`spec.a: default: cosmetic: a "x", b nothing`}},
 		{"defaults that contradict", `{type: object, properties: {a: {type: string, default: x}}}`, `{type: object, properties: {a: {type: string, default: w}}}`,
@@ -180,6 +182,9 @@ func TestCompare(t *testing.T) {
 		{`{type: string, maxLength: 3}`, `{type: string, minLength: 2}`, schema.Overlap},
 		{`{type: object, properties: {a: {type: string}}}`, `{type: object, properties: {a: {type: string}, b: {type: string}}}`, schema.Subset},
 		{`{type: object, properties: {a: {type: string}}}`, `{type: object, properties: {a: {type: string}, b: {type: string, default: x}}}`, schema.Subset},
+		// An empty object is accepted by the first schema only: the second one fills in the field that the rule forbids.
+		{`{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: "!has(self.a)"}]}`,
+			`{type: object, properties: {a: {type: string, default: x}}, x-kubernetes-validations: [{rule: "!has(self.a)"}]}`, schema.Superset},
 	} {
 		c, err := schema.Compare(schema.Side{Name: "a", Schema: in(t, test.a)}, schema.Side{Name: "b", Schema: in(t, test.b)})
 		require.NoError(t, err)
