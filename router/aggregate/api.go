@@ -78,6 +78,12 @@ type Options struct {
 	// regions.
 	WarningHandler rest.WarningHandlerWithContext
 
+	// Sharing lets the watches of one Identity share one watch of each region. Nil: each watch watches the regions itself.
+	Sharing *Sharing
+	// Identity names the caller as whom the Set sends its requests, such as router.Identity.Fingerprint. It must differ
+	// for callers that differ in anything by which a region may decide what they can read. Empty: nothing is shared.
+	Identity string
+
 	Observer *Observer // may be nil
 }
 
@@ -109,6 +115,8 @@ const (
 	// StepList lists the region and delivers the difference from the objects that the consumer has, at the beginning
 	// and as a repair.
 	StepList Step = "list"
+	// StepShare follows the objects and events that another watch of the same identity receives.
+	StepShare Step = "share"
 	// StepLeave removes a region that has left the Set.
 	StepLeave Step = "leave"
 )

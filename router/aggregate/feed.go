@@ -65,6 +65,11 @@ type feed struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 
+	cache    *watchCache   // that the feed follows instead of the region; nil: none
+	next     uint64        // the number of the cache's next message
+	renewals chan struct{} // of the feed of a cache: requests to call behind; nil: not such a feed
+	behind   func() bool   // reports whether the feed must begin anew at the present version
+
 	// Only the stream's goroutine uses these fields.
 	synced bool  // the initial state of the source was delivered
 	state  State // of the last step
@@ -79,11 +84,11 @@ func (f *feed) run(ctx context.Context) {
 	f.waits = f.api.opts.Answer
 	for {
 		recovered := f.source.recovered()
-		lasted, err := f.round(ctx)
+		lasted, err := f.step(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errRecovered):
+		case errors.Is(err, errRecovered), errors.Is(err, errRenewed):
 			delays = fresh
 			continue
 		case errors.Is(err, errLost):
@@ -113,6 +118,15 @@ func (f *feed) end() {
 // errLost means that events cannot bring the consumer's state up to date.
 var errLost = errors.New("the state delivered up to that resourceVersion is no longer known")
 
+// step follows a cache or, if there is none, the region. It returns how long it did so.
+func (f *feed) step(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	if shared, err := f.share(ctx); shared || err != nil {
+		return time.Since(began), err
+	}
+	return f.round(ctx)
+}
+
 // round begins a watch, brings the consumer up to the version where the watch begins, and follows the watch until it
 // ends. It returns how long the watch lasted.
 func (f *feed) round(ctx context.Context) (time.Duration, error) {
@@ -123,7 +137,12 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	defer w.stop()
 	f.waits = f.api.opts.Answer
 	began := time.Now()
+	renewed := f.renewing(w)
 	err = f.follow(ctx, w)
+	if renewed() {
+		f.at = ""
+		return time.Since(began), errRenewed
+	}
 	if expired(err) {
 		f.at, err = "", nil
 	}
@@ -220,7 +239,14 @@ func (f *feed) list(ctx context.Context, at string) error {
 
 // now returns the present resourceVersion of the source.
 func (f *feed) now(ctx context.Context) (string, error) {
-	list, err := f.read(ctx, metav1.ListOptions{LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: 1})
+	now, err := f.api.present(ctx, f.q, &f.source, f.encoder, f.waits)
+	f.tried(err)
+	return now, err
+}
+
+// present returns the present resourceVersion of a source.
+func (a *API) present(ctx context.Context, q query, s *source, e *encoder, waits time.Duration) (string, error) {
+	list, err := a.listOnce(ctx, s, e, metav1.ListOptions{LabelSelector: q.labels, FieldSelector: q.fields, Limit: 1}, waits, s.recovered(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -313,6 +339,9 @@ func (f *feed) follow(ctx context.Context, w events) error {
 			return err
 		case kind == watch.Bookmark:
 			f.send(ctx, news{kind: watch.Bookmark, at: o.rv, stamp: f.ledger.stamp()})
+			if f.at = o.rv; f.shares() && f.api.opts.Sharing.has(f) {
+				return nil
+			}
 		case !f.deliver(ctx, f.ledger.event(kind, o), o.rv):
 			return ctx.Err()
 		}
@@ -333,7 +362,7 @@ func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 	for i, c := range changes {
 		n := news{kind: c.kind, object: c.object}
 		if n.object == nil {
-			n.object = &observed{rv: c.entry.rv, decoded: c.last(f.source.regional.GroupVersion().String(), f.kind)}
+			n.object = &observed{at: c.at, rv: c.entry.rv, decoded: c.last(f.source.regional.GroupVersion().String(), f.kind)}
 		}
 		n.own = n.object.rv
 		if i == len(changes)-1 {

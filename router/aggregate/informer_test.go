@@ -28,14 +28,12 @@ func TestInformer(t *testing.T) {
 			t.Logf("seed %d", seed)
 			s := newSchedule(t, seed, false)
 			defer s.close()
-			s.api = s.world.api(aggregate.Options{Qualify: true, Observer: s.observer()})
-			example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-			var reader cache.ListerWatcher = s.api.Reader("", configMaps)
-			if s.json {
-				reader = throughJSON{s.api.Reader("", configMaps)}
-			}
-			informer := cache.NewSharedIndexInformer(reader, example, 0, cache.Indexers{})
+			s.qualify = true
 			ctx, cancel := context.WithCancel(t.Context())
+			s.start(ctx)
+			defer func() { s.serving().end() }()
+			example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+			informer := cache.NewSharedIndexInformer(s, example, 0, cache.Indexers{})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -46,7 +44,7 @@ func TestInformer(t *testing.T) {
 				<-done
 			}()
 			for range 3 * actions {
-				s.act()
+				s.act(ctx)
 				if s.rng.IntN(3) == 0 {
 					time.Sleep(time.Duration(s.rng.Int64N(int64(20 * time.Second))))
 				}

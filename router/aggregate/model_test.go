@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/atoll-dev/atoll/region"
@@ -64,7 +66,7 @@ func seeds(t *testing.T, n int) iter.Seq[uint64] {
 }
 
 // TestModel runs a consumer of lists and watches during random schedules of writes and faults. Each event fits the
-// objects that the consumer holds. In the end, these are the union of the regions' objects, apart from objects of
+// objects that a consumer holds. In the end, these are the union of the regions' objects, apart from objects of
 // regions that have left. In a gentle schedule, the consumer also receives each event once, in the order of its
 // region.
 func TestModel(t *testing.T) {
@@ -89,16 +91,85 @@ func runSchedule(t *testing.T, seed uint64, gentle bool) bool {
 type schedule struct {
 	*world
 	*journal
-	t        *testing.T
-	rng      *rand.Rand
-	gentle   bool // the schedule has no faults after which events may be merged
-	json     bool // the consumer lists and watches without decoding
-	api      *aggregate.API
-	present  []region.Key
-	cut      map[region.Key]bool
-	saved    map[region.Key]regiontest.Saved
-	history  map[region.Key][]string
-	consumer *consumer
+	t         *testing.T
+	rng       *rand.Rand
+	gentle    bool // the schedule has no faults after which events may be merged
+	json      bool // the consumer lists and watches without decoding
+	qualify   bool
+	mu        sync.Mutex
+	process   process // guarded by mu
+	shares    bool    // several consumers share the watches of the regions
+	withhold  bool
+	room      int64 // SharingOptions.Bytes
+	tokens    *aggregate.Keyring
+	present   []region.Key
+	cut       map[region.Key]bool
+	saved     map[region.Key]regiontest.Saved
+	history   map[region.Key][]string
+	consumers []*consumer
+}
+
+// process is a process that serves the consumers. Its end ends their watches.
+type process struct {
+	ctx context.Context
+	api *aggregate.API
+	end func()
+}
+
+// start starts the process, in place of the one before it.
+func (s *schedule) start(ctx context.Context) {
+	if before := s.serving(); before.end != nil {
+		before.end()
+	}
+	opts := aggregate.Options{Withhold: s.withhold, Qualify: s.qualify, Observer: s.observer(), Keys: s.tokens}
+	ctx, cancel := context.WithCancel(ctx)
+	p := process{ctx: ctx, end: cancel}
+	if s.shares {
+		sharing, err := aggregate.NewSharing(aggregate.SharingOptions{Bytes: s.room})
+		require.NoError(s.t, err)
+		done := make(chan error)
+		go func() { done <- sharing.Start(ctx) }()
+		opts.Sharing, opts.Identity = sharing, "user"
+		p.end = func() {
+			cancel()
+			require.NoError(s.t, <-done)
+		}
+	}
+	p.api = s.world.api(opts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = p
+}
+
+// serving returns the present process.
+func (s *schedule) serving() process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// reader returns a reader of the present process, and a context that ends with the process.
+func (s *schedule) reader() (context.Context, reader) {
+	p := s.serving()
+	if s.json {
+		return p.ctx, throughJSON{p.api.Reader("", configMaps)}
+	}
+	return p.ctx, p.api.Reader("", configMaps)
+}
+
+// List and Watch make the schedule a source for informers.
+func (s *schedule) List(opts metav1.ListOptions) (runtime.Object, error) {
+	ctx, reader := s.reader()
+	list, err := reader.ListAll(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (s *schedule) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	ctx, reader := s.reader()
+	return reader.WatchWithContext(ctx, opts)
 }
 
 func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
@@ -106,7 +177,10 @@ func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
 	s := &schedule{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, world: newWorld(t, 4), journal: newJournal(t),
 		cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
-		json: seed%2 == 1,
+		json: seed%2 == 1, shares: seed%4 == 1, tokens: aggregate.RandomKeyring(),
+	}
+	if s.shares && s.rng.IntN(4) == 0 {
+		s.room = 2000 // a cache may have no room
 	}
 	s.present = slices.Clone(s.keys[:3])
 	require.NoError(t, s.set.Put(s.members(s.present...)...))
@@ -115,31 +189,34 @@ func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
 
 func (s *schedule) run() {
 	defer s.close()
-	s.api = s.world.api(aggregate.Options{Withhold: !s.gentle && s.rng.IntN(3) == 0, Observer: s.observer()})
+	s.withhold = !s.gentle && s.rng.IntN(3) == 0
 	ctx, cancel := context.WithCancel(s.t.Context())
+	s.start(ctx)
 	for range s.rng.IntN(6) {
 		s.write(s.any(s.keys))
 	}
 	if s.gentle {
 		clear(s.history) // the watch begins with the present objects
 	}
-	s.consumer = &consumer{
-		t: s.t, journal: s.journal, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)),
-		held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle,
-		resumes: !s.gentle && s.rng.IntN(3) == 0, json: s.json,
+	s.consumers = []*consumer{{streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}}
+	if s.shares {
+		s.consumers = append(s.consumers, &consumer{streaming: true, resumes: true}, &consumer{paged: true, resumes: true}, &consumer{resumes: true})
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.consumer.run(ctx)
-	}()
+	var running sync.WaitGroup
+	for i, c := range s.consumers {
+		c.t, c.journal, c.schedule, c.rng, c.held = s.t, s.journal, s, rand.New(rand.NewPCG(s.rng.Uint64(), 2)), map[string]*unstructured.Unstructured{}
+		if i > 0 {
+			c.journal = newJournal(s.t)
+		}
+		running.Go(func() { c.run(ctx) })
+	}
 	if s.gentle {
 		time.Sleep(time.Second)
 		synctest.Wait()
-		s.consumer.seen = nil
+		s.consumers[0].seen = nil
 	}
 	for range actions {
-		s.act()
+		s.act(ctx)
 		if s.rng.IntN(3) == 0 {
 			time.Sleep(time.Duration(s.rng.Int64N(int64(5 * time.Second))))
 		}
@@ -151,7 +228,8 @@ func (s *schedule) run() {
 	synctest.Wait()
 	s.check()
 	cancel()
-	<-done
+	running.Wait()
+	s.serving().end()
 }
 
 // check compares the consumer's objects with those of the regions. If the schedule is gentle, it also compares the
@@ -166,18 +244,20 @@ func (s *schedule) check() {
 			want[k.String()+"/"+u.GetName()] = text(u)
 		}
 	}
-	got := map[string]string{}
-	for at, o := range s.consumer.held {
-		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // Options.Withhold keeps the objects of regions that have left
-			got[at] = text(o)
+	for i, c := range s.consumers {
+		got := map[string]string{}
+		for at, o := range c.held {
+			if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // Options.Withhold keeps the objects of regions that have left
+				got[at] = text(o)
+			}
 		}
+		require.Empty(s.t, cmp.Diff(want, got), "consumer %d", i)
 	}
-	require.Empty(s.t, cmp.Diff(want, got))
 	if !s.gentle {
 		return
 	}
 	for _, k := range s.keys {
-		require.Empty(s.t, cmp.Diff(s.history[k], s.consumer.seen[k]), "every event of %s, once, in order", k)
+		require.Empty(s.t, cmp.Diff(s.history[k], s.consumers[0].seen[k]), "every event of %s, once, in order", k)
 	}
 }
 
@@ -188,10 +268,13 @@ func text(o *unstructured.Unstructured) string {
 
 func (s *schedule) any(keys []region.Key) region.Key { return keys[s.rng.IntN(len(keys))] }
 
-func (s *schedule) act() {
+func (s *schedule) act(ctx context.Context) {
 	k := s.any(s.keys)
 	server := s.servers[k]
-	switch n := s.rng.IntN(24); {
+	switch n := s.rng.IntN(25); {
+	case n == 24:
+		s.note("the process restarts")
+		s.start(ctx)
 	case n < 14:
 		s.write(k)
 	case n < 16:
@@ -285,12 +368,11 @@ func (s *schedule) value() string { return fmt.Sprint(s.rng.Uint32()) }
 type consumer struct {
 	*journal
 	t         *testing.T
-	api       *aggregate.API
+	schedule  *schedule
 	rng       *rand.Rand
 	streaming bool // requests initial events instead of a list
 	paged     bool // lists in pages, so that the version has no stamp
 	resumes   bool // ends each watch after some time
-	json      bool // lists and watches without decoding
 	held      map[string]*unstructured.Unstructured
 	seen      map[region.Key][]string
 	rv        string
@@ -298,7 +380,7 @@ type consumer struct {
 
 func (c *consumer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := c.follow(ctx)
+		err := c.follow()
 		c.note("        the watch ended: %v", err)
 		if err != nil && ctx.Err() == nil {
 			c.rv = ""
@@ -312,11 +394,8 @@ func (c *consumer) run(ctx context.Context) {
 
 // follow watches until the watch ends. If the consumer has no version yet, follow lists first, or requests initial
 // events.
-func (c *consumer) follow(ctx context.Context) error {
-	var reader reader = c.api.Reader("", configMaps)
-	if c.json {
-		reader = throughJSON{c.api.Reader("", configMaps)}
-	}
+func (c *consumer) follow() error {
+	ctx, reader := c.schedule.reader()
 	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}
 	initial := false
 	switch {

@@ -22,6 +22,14 @@ type observed struct {
 	json    *splice.Object
 }
 
+// size returns the bytes of the object's JSON.
+func (o *observed) size() int64 {
+	if o == nil || o.json == nil {
+		return 0
+	}
+	return int64(o.json.Size())
+}
+
 func observedDecoded(seed uint64, o *unstructured.Unstructured) *observed {
 	return &observed{
 		at: objectKey{o.GetNamespace(), o.GetName()}, uid: o.GetUID(), rv: o.GetResourceVersion(),

@@ -206,6 +206,7 @@ func (s *stream) join(ctx context.Context, src source) {
 // objects yet, moved fails the watch and returns false.
 func (s *stream) moved(ctx context.Context, f *feed) bool {
 	f.end()
+	f.settle()
 	delete(s.feeds, f.source.slot())
 	if f.unknown {
 		return s.fail(ctx, expiry(f.source, errLost))

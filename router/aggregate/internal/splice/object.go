@@ -3,6 +3,11 @@
 
 package splice
 
+import (
+	"bytes"
+	"slices"
+)
+
 // Object is an object in an answer, or a row of a table with its object. It shares the memory of the answer.
 type Object struct {
 	Namespace, Name, UID, ResourceVersion string
@@ -45,6 +50,27 @@ type Edits struct {
 	// answer; -1 is a cell without a value.
 	Cell    string
 	Columns []int
+}
+
+// Size returns the bytes of the answer that o keeps in memory.
+func (o *Object) Size() int { return len(o.answer) }
+
+// Compact returns a copy of o that keeps only the text of the object or row in memory, not the whole answer.
+func (o *Object) Compact() *Object {
+	out := *o
+	out.answer = bytes.Clone(o.answer[o.whole.from:o.whole.to])
+	out.cells = slices.Clone(o.cells)
+	p := &out.places
+	spans := []*span{&out.whole, &out.object, &p.apiVersion, &p.kind, &p.name, &p.version, &p.metadata, &p.annotations, &p.annotation}
+	for i := range out.cells {
+		spans = append(spans, &out.cells[i])
+	}
+	for _, s := range spans {
+		if s.known() {
+			s.from, s.to = s.from-o.whole.from, s.to-o.whole.from
+		}
+	}
+	return &out
 }
 
 // Append appends the object with edits to dst.

@@ -159,6 +159,7 @@ func TestObjectsEqualDecodedOnes(t *testing.T) {
 			e := edits
 			e.Type = [2]string{edits.APIVersion, "Thing"}
 			back := &unstructured.Unstructured{}
+			require.Equal(t, string(r.Append(nil, o, e)), string(r.Append(nil, o.Compact(), e)))
 			require.NoError(t, back.UnmarshalJSON(r.Append(nil, o, e)))
 			require.Equal(t, edited(decoded).Object, back.Object)
 			untouched := &unstructured.Unstructured{}
@@ -189,6 +190,7 @@ func TestRowsGetARegionAndAFullName(t *testing.T) {
 	require.Contains(t, string(r.Append(nil, &l.Objects[1], e)), `["other","eu.x",null,"5m"]`, "the first cell is not the name")
 	e.Columns = []int{1, -1, 0}
 	require.Contains(t, string(r.Append(nil, &l.Objects[0], e)), `["web@eu.x","eu.x",{"x":[1,"]"]},null,"1/1"]`)
+	require.Contains(t, string(r.Append(nil, l.Objects[0].Compact(), e)), `["web@eu.x","eu.x",{"x":[1,"]"]},null,"1/1"]`)
 }
 
 func TestRefusedAnswers(t *testing.T) {

@@ -1,0 +1,171 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// errRenewed ends a round of a cache's feed, because a watch needs a later state than the cache has.
+var errRenewed = errors.New("a watch needs a later state")
+
+// forCache returns a feed of the same source for a cache. It begins at the consumer's version, if there is one.
+func (f *feed) forCache() *feed {
+	c := &feed{api: f.api, q: f.q, source: f.source, seed: f.seed, ledger: newLedger(), at: f.at, done: make(chan struct{})}
+	c.encoder = f.api.encoder(f.q, f.encoder.enc, nil)
+	c.encoder.reader.Seed, c.encoder.reader.Labels = f.seed, true
+	return c
+}
+
+// shares reports whether the feed may follow a cache.
+func (f *feed) shares() bool {
+	o := &f.api.opts
+	return f.renewals == nil && o.Sharing != nil && o.Identity != "" && f.encoder != nil && !f.encoder.enc.Form.table() && f.source.raw != nil && !f.fresh
+}
+
+// stamped returns the version that the consumer has, and the stamp of its state.
+func (f *feed) stamped() (string, uint64) {
+	switch {
+	case f.at == "":
+		return "", 0
+	case f.unknown:
+		return f.at, f.stamp
+	default:
+		return f.at, f.ledger.stamp()
+	}
+}
+
+// share follows the cache of the source for as long as possible. It returns false if the feed must watch the region
+// itself. It asks the region first, as the caller, so that nobody gets objects without the right to read them.
+func (f *feed) share(ctx context.Context) (bool, error) {
+	if !f.shares() || f.at == "" && len(f.ledger.known) > 0 {
+		return false, nil
+	}
+	c, leave := f.api.opts.Sharing.join(f)
+	if c == nil {
+		return false, nil
+	}
+	defer leave()
+	now, err := f.now(ctx)
+	if err != nil {
+		return true, err
+	}
+	rv, stamp := f.stamped()
+	e, ok := c.enter(ctx, rv, stamp, now, f.api.opts.Timeout)
+	if !ok {
+		return false, ctx.Err()
+	}
+	f.waits, f.kind = f.api.opts.Answer, e.kind
+	f.following(c, position{rv: e.at, stamp: e.stamp}, e.next)
+	for _, o := range e.objects {
+		f.at = "" // until all are delivered
+		if !f.send(ctx, news{kind: watch.Added, object: o, own: o.rv}) {
+			return true, ctx.Err()
+		}
+	}
+	f.at = e.at
+	f.took(ctx, StepShare, nil)
+	f.send(ctx, news{at: e.at, stamp: e.stamp, state: OK, listed: e.kind})
+	return true, f.pass(ctx)
+}
+
+// following makes the cache the feed's memory of what the consumer has.
+func (f *feed) following(c *watchCache, p position, next uint64) {
+	f.cache, f.next, f.ledger = c, next, nil
+	f.unknown, f.at, f.stamp = true, p.rv, p.stamp
+}
+
+// pass passes the messages of the cache on, until the cache does not have the next one.
+func (f *feed) pass(ctx context.Context) error {
+	for {
+		messages, changed, ok := f.cache.after(f.next)
+		switch {
+		case !ok && f.at == "":
+			return errLost
+		case !ok:
+			return nil
+		}
+		for _, n := range messages {
+			if !f.send(ctx, n.forConsumer()) {
+				return ctx.Err()
+			}
+			if f.next++; n.at != "" || n.object != nil {
+				f.at, f.stamp = n.at, n.stamp
+			}
+		}
+		if len(messages) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// forConsumer returns a message whose object the consumer may change.
+func (n news) forConsumer() news {
+	if n.object != nil && n.object.decoded != nil {
+		o := *n.object
+		o.decoded = o.decoded.DeepCopy()
+		n.object = &o
+	}
+	return n
+}
+
+// settle makes the ledger the feed's memory of what the consumer has, once the feed has ended. If the cache knows more
+// than the consumer, the feed stays unknown.
+func (f *feed) settle() {
+	if f.cache == nil {
+		return
+	}
+	if l := f.cache.ledger(f.next); l != nil {
+		f.ledger, f.unknown = l, false
+	}
+	f.cache = nil
+}
+
+// renewing ends the watch w of a cache's feed once the feed is behind. The func that it returns reports whether that was
+// so.
+func (f *feed) renewing(w events) func() bool {
+	if f.renewals == nil {
+		return func() bool { return false }
+	}
+	done, renewed := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		for wait(settling, done) {
+			if f.behind() {
+				w.stop()
+				renewed <- true
+				return
+			}
+			select {
+			case <-f.renewals:
+			case <-done:
+			}
+		}
+		renewed <- false
+	}()
+	return func() bool {
+		close(done)
+		return <-renewed
+	}
+}
+
+// wait waits for d. It returns false if done is closed before.
+func wait(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+		return false
+	}
+}

@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// SharingOptions adjust a Sharing. The zero value works.
+type SharingOptions struct {
+	// Bytes limits the JSON that all caches together hold. A cache for which there is no room ends, and its watches
+	// continue alone. Zero: 256 MiB.
+	Bytes int64
+	// Linger is how long a cache is kept without a watch, so that a watch that is resumed needs no list. Zero: 1 minute.
+	Linger time.Duration
+	// Recheck is the interval at which a region is asked whether an identity may still read what is cached. After a
+	// right was revoked, no event arrives later than this. Zero: 1 minute.
+	Recheck time.Duration
+}
+
+// Sharing lets the watches of one identity share one watch of each region, and its objects. APIs that have the same
+// Sharing and the same Options.Identity share watches with the same selectors and form. Watches of tables, and those of
+// the Dynamic client, are not shared. It is safe for concurrent use.
+type Sharing struct {
+	opts    SharingOptions
+	opened  chan *watchCache
+	started chan struct{}
+	ended   chan struct{}
+	once    sync.Once
+	used    atomic.Int64
+
+	mu     sync.Mutex
+	caches map[cacheKey]*shared
+}
+
+// cacheKey is what the watches of a cache have in common.
+type cacheKey struct {
+	identity                  string
+	source                    sourceID
+	namespace, labels, fields string
+	enc                       Encoding
+	qualify                   bool
+	seed                      uint64
+}
+
+// shared is a cache and its use.
+type shared struct {
+	*watchCache
+	users int
+	idle  time.Time // when the last user left
+}
+
+// NewSharing returns a Sharing. Watches are shared while its Start runs. A negative option is an error.
+func NewSharing(opts SharingOptions) (*Sharing, error) {
+	if opts.Bytes < 0 {
+		return nil, fmt.Errorf("aggregate: SharingOptions.Bytes is %d; want a positive number, or zero for %d", opts.Bytes, defaultBudget)
+	}
+	if opts.Bytes == 0 {
+		opts.Bytes = defaultBudget
+	}
+	for name, d := range map[string]*time.Duration{"Linger": &opts.Linger, "Recheck": &opts.Recheck} {
+		if *d < 0 {
+			return nil, fmt.Errorf("aggregate: SharingOptions.%s is %s; want a positive duration, or zero for 1 minute", name, *d)
+		}
+		if *d == 0 {
+			*d = time.Minute
+		}
+	}
+	return &Sharing{opts: opts, opened: make(chan *watchCache), started: make(chan struct{}), ended: make(chan struct{}), caches: map[cacheKey]*shared{}}, nil
+}
+
+// Start runs the caches until ctx ends, and returns nil. Watches continue alone afterwards. A second call returns an
+// error at once.
+func (s *Sharing) Start(ctx context.Context) error {
+	err := errors.New("aggregate: the Sharing was started before")
+	s.once.Do(func() {
+		err = nil
+		s.run(ctx)
+	})
+	return err
+}
+
+func (s *Sharing) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer close(s.ended)
+	close(s.started)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ticker := time.NewTicker(s.opts.Linger)
+	defer ticker.Stop()
+	for {
+		select {
+		case c := <-s.opened:
+			running.Go(func() { c.run(ctx, s.opts.Recheck) })
+		case <-ticker.C:
+			s.sweep()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep removes the caches that nobody has used for Linger.
+func (s *Sharing) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, c := range s.caches {
+		if c.users == 0 && time.Since(c.idle) >= s.opts.Linger {
+			close(c.quit)
+			delete(s.caches, key)
+		}
+	}
+}
+
+// join returns the cache of the source of f, or nil if there is none that f may follow. The caller must call leave.
+func (s *Sharing) join(f *feed) (_ *watchCache, leave func()) {
+	select {
+	case <-s.ended:
+		return nil, nil
+	case <-s.started:
+	default:
+		return nil, nil
+	}
+	c, opened := s.use(f)
+	leave = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.users--
+		c.idle = time.Now()
+	}
+	if opened {
+		select {
+		case s.opened <- c.watchCache:
+		case <-s.ended:
+			c.end()
+		}
+	}
+	return c.watchCache, leave
+}
+
+// key returns the key of the cache that f may follow.
+func (f *feed) key() cacheKey {
+	o := &f.api.opts
+	return cacheKey{o.Identity, f.source.id, f.q.namespace, f.q.labels, f.q.fields, f.encoder.enc, o.Qualify, f.seed}
+}
+
+// has reports whether there is a cache that f could follow at once.
+func (s *Sharing) has(f *feed) bool {
+	s.mu.Lock()
+	c := s.caches[f.key()]
+	s.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	return c.has(f.stamped())
+}
+
+// use returns the cache that f may follow, and whether it is a new one.
+func (s *Sharing) use(f *feed) (_ *shared, opened bool) {
+	key := f.key()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.caches[key]
+	if c == nil {
+		c, opened = &shared{watchCache: newWatchCache(f.forCache(), &s.used, s.opts.Bytes)}, true
+		s.caches[key] = c
+	}
+	c.users++
+	return c, opened
+}
