@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
 	"github.com/atoll-dev/atoll/router/apiserver"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
@@ -36,7 +37,11 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(ring, known, o)
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
+	if err != nil {
+		return err
+	}
+	handler, err := newHandler(ring, known, sharing, o)
 	if err != nil {
 		return err
 	}
@@ -51,6 +56,7 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ring.Start(ctx) })
+	group.Go(func() error { return sharing.Start(ctx) })
 	group.Go(func() error { return serve(ctx, listener, handler, certificate.pair) })
 	group.Go(func() error {
 		select {
@@ -64,7 +70,7 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 }
 
 // newHandler returns the gateway's handler, without a listener.
-func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
+func newHandler(ring region.Directory, known users, sharing *aggregate.Sharing, o options) (http.Handler, error) {
 	// The proxy has its own limits, so a request that it admits must not wait here again. In
 	// addition to the requests to one region, reads of all regions send it up to half as many.
 	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2, Streams: 1500}
@@ -83,7 +89,7 @@ func newHandler(ring region.Directory, known users, o options) (http.Handler, er
 	if err != nil {
 		return nil, err
 	}
-	return apiserver.New(routes, single, apiserver.Options{})
+	return apiserver.New(routes, single, apiserver.Options{Sharing: sharing})
 }
 
 // serve serves on listener until ctx ends, which also ends watches and streams.

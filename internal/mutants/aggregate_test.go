@@ -158,6 +158,46 @@ var aggregateMutants = []mutant{
 		"time.NewTimer(s.api.opts.Patience)", "time.NewTimer(1000 * s.api.opts.Patience)", "TestASlowConsumerLosesTheWatchInAnOrderlyWay",
 	},
 	{
+		"watches are shared within one identity", "all callers share",
+		"sharing.go",
+		"cacheKey{o.Identity, ", "cacheKey{\"\", ", "TestOtherIdentitiesShareNothing",
+	},
+	{
+		"a watch follows a shared one only if its own request is accepted", "the answer is ignored",
+		"follow.go",
+		"	if err != nil {\n		return true, err\n	}\n	rv, stamp", "	if err != nil {\n		now = \"0\"\n	}\n	rv, stamp", "TestASharedWatchNeedsTheRightToRead",
+	},
+	{
+		"a revoked right ends the events of a shared watch", "the region is asked, and its answer ignored",
+		"watchcache.go",
+		"			c.refused = true\n", "			c.refused = false\n", "TestASharedWatchNeedsTheRightToRead",
+	},
+	{
+		"shared initial events are as new as the request", "any state will do",
+		"watchcache.go",
+		"	if !current {\n", "	if c.at == \"\" {\n", "TestSharedInitialEventsAreFresh",
+	},
+	{
+		"a version within a repair has no place in the history", "it has",
+		"history.go",
+		"		case n.object != nil:\n			after = \"\"\n", "", "TestHistoryFindsAVersion",
+	},
+	{
+		"a stamp finds the state that has it", "the version decides",
+		"history.go",
+		"n.at != \"\" && n.stamp == stamp {", "n.at != \"\" {", "TestHistoryFindsTheStateOfAConsumer",
+	},
+	{
+		"a cache has no more bytes than the limit", "it has",
+		"watchcache.go",
+		"c.used.Add(c.bytes-before) <= c.limit", "c.used.Add(c.bytes-before) <= c.limit<<20", "TestAWatchContinuesWithoutItsCache",
+	},
+	{
+		"a consumer of a shared watch whose region moves gets the difference", "it has to list",
+		"follow.go",
+		"if l := f.cache.ledger(f.next); l != nil {", "if l := f.cache.ledger(f.next); l != nil && f.api == nil {", "TestASharedRegionMoves",
+	},
+	{
 		"a region that returns is asked at once", "the recovery is not listened to",
 		"feed.go",
 		"	case <-recovered:\n		return true\n", "", "TestARecoveredRegionIsNotWaitedFor",

@@ -83,6 +83,23 @@
 // A DELETED that a repair delivers has only the object's name, UID and labels, since the rest is no longer known. A
 // watch holds UID, version, labels and a hash of each object: about 200 bytes, more with labels.
 //
+// # Shared watches
+//
+// With [Options.Sharing], the watches as JSON that have the same [Options.Identity], selectors and form follow one cache of
+// each region, so that a hundred informers of one caller cost a region one watch and one list. The guarantees of watches
+// hold, and:
+//   - When a watch begins, it asks each region for one object, with the credentials of its own request. Nobody gets
+//     objects from a cache that the region does not let them read at that moment.
+//   - The initial events have every write that preceded the request.
+//   - After a right was revoked, no event arrives later than [SharingOptions.Recheck].
+//   - A watch that is resumed needs no list if the cache remembers its version: it remembers 1,024 messages (8 MiB), and
+//     is kept for [SharingOptions.Linger] after its last watch.
+//   - A consumer that falls behind further, or whose cache has no room ([SharingOptions.Bytes]), watches the region by
+//     itself. No watch waits for the consumer of another one.
+//
+// If a new watch needs a later state than the cache has, and the region's events do not arrive within 100 milliseconds, the
+// cache lists the region again. The watches that follow it then get the difference in place of single events.
+//
 // # Writes
 //
 // A write is sent to the object's own region. The request may name this region in the object's name, annotation or
@@ -106,6 +123,8 @@
 //   - In a list with a limit, and in Reader.ListJSON, only the first request to each region runs in parallel with the
 //     requests to other regions. If a page needs more than its share of a region, the rest is read region by region,
 //     and if that fails the page fails, whatever the policy.
+//   - A region checks the right to read when a watch of it begins. A watch that is not shared notices a revoked right up
+//     to 45 minutes later.
 //   - resourceVersions are not numbers and cannot be compared. The resourceVersion of one object differs from one
 //     event to the next, even if the object has not changed.
 //   - ownerReferences and managedFields are those of the region, even if [Options.Map] changes groups.

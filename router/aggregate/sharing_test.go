@@ -142,6 +142,27 @@ func resourceVersion(t *testing.T, e watch.Event) string {
 	return o.GetResourceVersion()
 }
 
+// The initial events of a watch have every write before the request, although the watch that it shares is late.
+func TestSharedInitialEventsAreFresh(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
+		shared, end := sharing(ctx, t, aggregate.SharingOptions{})
+		defer end()
+		opts := aggregate.Options{Sharing: shared, Identity: "user", Keys: aggregate.RandomKeyring(), Bookmark: time.Hour}
+		w.put(w.keys[0], "a")
+		require.Len(t, arrived(w.watchAs(ctx, opts, initial())), 2)
+		server := w.servers[w.keys[0]]
+		server.Inject(regiontest.Fault{Verb: "watch", Do: regiontest.Delay(3 * time.Second)})
+		server.Partition(true)
+		server.Partition(false) // ends the watch; the next one is late
+		time.Sleep(time.Second)
+		w.put(w.keys[0], "b")
+		late := w.watchAs(ctx, opts, initial())
+		require.Empty(t, arrived(late))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"ADDED r0.loodse/a", "ADDED r0.loodse/b", "end of initial events of ConfigMap"}, arrived(late))
+	})
+}
+
 // A right that was revoked ends the events within Recheck, and nobody gets objects from the cache without the right.
 func TestASharedWatchNeedsTheRightToRead(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {

@@ -30,6 +30,9 @@ type Options struct {
 	Catalog []schema.GroupVersionResource
 	// Budget limits the bytes of the regions' answers that all callers together hold at one time. Nil: 256 MiB.
 	Budget *aggregate.Budget
+	// Sharing lets the watches of one caller share one watch of each region. Its Start must run. Callers are the same if
+	// router.Identity.Fingerprint is. Nil: each watch watches the regions itself.
+	Sharing *aggregate.Sharing
 	// Fanout runs the writes of registered kinds, which the regions hold together, to one region and to all regions. Nil:
 	// every write is sent to one region.
 	Fanout Fanout

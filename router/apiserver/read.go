@@ -49,7 +49,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 	if merge := merging(t.gvr()); merge != nil && t.Verb == "create" && t.Namespace == "" && t.Subresource == "" {
 		return h.review(w, request{Request: r, target: t}, regions.Members(), merge)
 	}
-	api, err := aggregate.New(regions, aggregate.Options{Qualify: true, Map: h.opts.Map, Budget: h.opts.Budget, Keys: h.opts.Keys})
+	api, err := aggregate.New(regions, aggregate.Options{
+		Qualify: true, Map: h.opts.Map, Budget: h.opts.Budget, Keys: h.opts.Keys, Sharing: h.opts.Sharing, Identity: id.Fingerprint(),
+	})
 	if err != nil {
 		return err
 	}

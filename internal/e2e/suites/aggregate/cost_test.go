@@ -32,6 +32,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
 	"github.com/atoll-dev/atoll/router/apiserver"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
@@ -127,12 +128,20 @@ func merged(peers []region.Peer) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apiserver.New(routes, single, apiserver.Options{})
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = sharing.Start(context.Background()) }() // until the process ends
+	return apiserver.New(routes, single, apiserver.Options{Sharing: sharing})
 }
 
-// reader is the identity of all callers.
-func reader(*http.Request) (router.Identity, error) {
-	return router.Impersonate(router.User{Name: "reader", Groups: []string{"readers"}}), nil
+// readerHeader is the header with the name of the caller; without it, all callers are one.
+const readerHeader = "X-Reader"
+
+// reader returns the identity of a caller.
+func reader(r *http.Request) (router.Identity, error) {
+	return router.Impersonate(router.User{Name: "reader" + r.Header.Get(readerHeader), Groups: []string{"readers"}}), nil
 }
 
 // alone is a process of serveAlone.

@@ -50,6 +50,7 @@ type served struct {
 
 	mu       sync.Mutex
 	now      http.Handler
+	end      func()        // ends the shared watches of this replica
 	watching *atomic.Int64 // watches of which this replica has sent an event
 }
 
@@ -76,6 +77,7 @@ func newServed(t *testing.T) *served {
 	t.Cleanup(func() {
 		s.server.CloseClientConnections()
 		s.server.Close()
+		s.end()
 	})
 	return s
 }
@@ -83,19 +85,30 @@ func newServed(t *testing.T) *served {
 // restart replaces the replica, and closes all connections to the old one.
 func (s *served) restart(t *testing.T) {
 	t.Helper()
+	end := s.end
 	s.replace(t)
 	s.server.CloseClientConnections()
+	end()
 }
 
 func (s *served) replace(t *testing.T) {
 	t.Helper()
 	single, err := proxy.New(s.routes, reader, proxy.Options{})
 	require.NoError(t, err)
-	handler, err := apiserver.New(s.routes, single, apiserver.Options{Keys: s.keys})
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
 	require.NoError(t, err)
+	handler, err := apiserver.New(s.routes, single, apiserver.Options{Keys: s.keys, Sharing: sharing})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- sharing.Start(ctx) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now, s.watching = handler, new(atomic.Int64)
+	s.end = func() {
+		cancel()
+		<-ended
+	}
 }
 
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
