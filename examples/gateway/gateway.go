@@ -57,6 +57,7 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ring.Start(ctx) })
 	group.Go(func() error { return sharing.Start(ctx) })
+	<-sharing.Started() // the first watches after a restart are shared too
 	group.Go(func() error { return serve(ctx, listener, handler, certificate.pair) })
 	group.Go(func() error {
 		select {

@@ -81,7 +81,7 @@ type Options struct {
 	// Sharing lets the watches of one Identity share one watch of each region. Nil: each watch watches the regions itself.
 	Sharing *Sharing
 	// Identity names the caller as whom the Set sends its requests, such as router.Identity.Fingerprint. It must differ
-	// for callers that differ in anything by which a region may decide what they can read. Empty: nothing is shared.
+	// for callers whom a region may give different rights. Empty: watches are not shared.
 	Identity string
 
 	Observer *Observer // may be nil

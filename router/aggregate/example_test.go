@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/region"
@@ -92,6 +93,70 @@ func ExampleNew() {
 	// loodse/v1 CouchDB orders in eu-west-1.loodse
 	// by its name alone: Conflict
 	// by name and region: orders
+}
+
+// A server shares the watches of each of its callers. Here two watches of one caller cost the region one watch.
+func ExampleNewSharing() {
+	ring, err := exampleRing()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ring.Close()
+	routes, err := router.New(ring, router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error)
+	go func() { ended <- sharing.Start(ctx) }()
+	<-sharing.Started()
+	caller := router.Impersonate(router.User{Name: "jane", Groups: []string{"readers"}})
+	regions, err := aggregate.Regions(routes, caller, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := aggregate.New(regions, aggregate.Options{Sharing: sharing, Identity: caller.Fingerprint()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	opts := metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
+	for range 2 {
+		w, err := api.Reader("", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).WatchJSON(ctx, aggregate.Encoding{}, opts)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for e := range w.ResultChan() {
+			if e.Type == watch.Bookmark {
+				fmt.Println("all initial events have arrived")
+				break
+			}
+		}
+	}
+	watches := 0
+	for _, r := range ring.Server("west").Requests() {
+		if r.Verb == "watch" && r.Resource == "namespaces" {
+			watches++
+		}
+	}
+	fmt.Println("watches of the region west:", watches)
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// all initial events have arrived
+	// all initial events have arrived
+	// watches of the region west: 1
+	// <nil>
 }
 
 // Two replicas of a server share a key, so a list that began at one of them continues at the other. The second replica

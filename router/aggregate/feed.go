@@ -118,7 +118,7 @@ func (f *feed) end() {
 // errLost means that events cannot bring the consumer's state up to date.
 var errLost = errors.New("the state delivered up to that resourceVersion is no longer known")
 
-// step follows a cache or, if there is none, the region. It returns how long it did so.
+// step follows a cache or, without a cache, the region. It returns how long it did so.
 func (f *feed) step(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	if shared, err := f.share(ctx); shared || err != nil {

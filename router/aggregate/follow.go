@@ -41,7 +41,8 @@ func (f *feed) stamped() (string, uint64) {
 }
 
 // share follows the cache of the source for as long as possible. It returns false if the feed must watch the region
-// itself. It asks the region first, as the caller, so that nobody gets objects without the right to read them.
+// itself. It asks the region first, as the caller, so that the region
+// decides whether the caller may read the objects.
 func (f *feed) share(ctx context.Context) (bool, error) {
 	if !f.shares() || f.at == "" && len(f.ledger.known) > 0 {
 		return false, nil

@@ -80,7 +80,7 @@ func (r *recorded) act(t *rapid.T) {
 	}
 }
 
-// A consumer that continues at the place that find returns has the state of that place.
+// A consumer continues at the message that find returns. It has the state before this message.
 func TestHistoryFindsTheStateOfAConsumer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorded()

@@ -129,6 +129,7 @@ func (s *schedule) start(ctx context.Context) {
 		require.NoError(s.t, err)
 		done := make(chan error)
 		go func() { done <- sharing.Start(ctx) }()
+		<-sharing.Started()
 		opts.Sharing, opts.Identity = sharing, "user"
 		p.end = func() {
 			cancel()

@@ -10,6 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // SharingOptions adjust a Sharing. The zero value works.
@@ -19,9 +23,11 @@ type SharingOptions struct {
 	Bytes int64
 	// Linger is how long a cache is kept without a watch, so that a watch that is resumed needs no list. Zero: 1 minute.
 	Linger time.Duration
-	// Recheck is the interval at which a region is asked whether an identity may still read what is cached. After a
-	// right was revoked, no event arrives later than this. Zero: 1 minute.
+	// Recheck is the interval at which a region is asked whether an identity may still read the objects of a cache. After
+	// a right was revoked, no event arrives later than this. Zero: 1 minute.
 	Recheck time.Duration
+	// Logger receives a line when a cache has no room. Zero: the logger of the context of Start, or slog.Default.
+	Logger logr.Logger
 }
 
 // Sharing lets the watches of one identity share one watch of each region, and its objects. APIs that have the same
@@ -32,7 +38,7 @@ type Sharing struct {
 	opened  chan *watchCache
 	started chan struct{}
 	ended   chan struct{}
-	once    sync.Once
+	running atomic.Bool // for ever
 	used    atomic.Int64
 
 	mu     sync.Mutex
@@ -78,15 +84,10 @@ func NewSharing(opts SharingOptions) (*Sharing, error) {
 // Start runs the caches until ctx ends, and returns nil. Watches continue alone afterwards. A second call returns an
 // error at once.
 func (s *Sharing) Start(ctx context.Context) error {
-	err := errors.New("aggregate: the Sharing was started before")
-	s.once.Do(func() {
-		err = nil
-		s.run(ctx)
-	})
-	return err
-}
-
-func (s *Sharing) run(ctx context.Context) {
+	if s.running.Swap(true) {
+		return errors.New("aggregate: the Sharing was started before")
+	}
+	ctx = logging.Into(ctx, s.opts.Logger, "sharing")
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer close(s.ended)
@@ -102,12 +103,16 @@ func (s *Sharing) run(ctx context.Context) {
 		case <-ticker.C:
 			s.sweep()
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
 
-// sweep removes the caches that nobody has used for Linger.
+// Started returns a channel that is closed when Start runs. Watches that begin earlier are not shared, so a server waits
+// for it before it serves.
+func (s *Sharing) Started() <-chan struct{} { return s.started }
+
+// sweep removes the caches that were not used for Linger.
 func (s *Sharing) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +124,7 @@ func (s *Sharing) sweep() {
 	}
 }
 
-// join returns the cache of the source of f, or nil if there is none that f may follow. The caller must call leave.
+// join returns the cache of the source of f, or nil while Start does not run. The caller must call leave.
 func (s *Sharing) join(f *feed) (_ *watchCache, leave func()) {
 	select {
 	case <-s.ended:

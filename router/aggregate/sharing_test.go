@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,7 +28,7 @@ func sharing(ctx context.Context, t *testing.T, opts aggregate.SharingOptions) (
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { _ = s.Start(ctx) }()
-	synctest.Wait()
+	<-s.Started()
 	return s, cancel
 }
 
@@ -163,7 +164,7 @@ func TestSharedInitialEventsAreFresh(t *testing.T) {
 	})
 }
 
-// A right that was revoked ends the events within Recheck, and nobody gets objects from the cache without the right.
+// A right that was revoked ends the events within Recheck, and a caller without the right gets no objects from the cache.
 func TestASharedWatchNeedsTheRightToRead(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
 		shared, end := sharing(ctx, t, aggregate.SharingOptions{})
@@ -188,7 +189,9 @@ func TestASharedWatchNeedsTheRightToRead(t *testing.T) {
 func TestAWatchContinuesWithoutItsCache(t *testing.T) {
 	for _, room := range []int64{0, 1000} {
 		bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
-			shared, end := sharing(ctx, t, aggregate.SharingOptions{Bytes: room})
+			lines := make(chan string, 10)
+			logger := funcr.New(func(_, line string) { lines <- line }, funcr.Options{})
+			shared, end := sharing(ctx, t, aggregate.SharingOptions{Bytes: room, Logger: logger})
 			opts := aggregate.Options{Sharing: shared, Identity: "user", Keys: aggregate.RandomKeyring(), Bookmark: time.Hour}
 			w.put(w.keys[0], "a")
 			streams := []watch.Interface{w.watchAs(ctx, opts, initial()), w.watchAs(ctx, opts, initial())}
@@ -209,6 +212,9 @@ func TestAWatchContinuesWithoutItsCache(t *testing.T) {
 				require.Equal(t, want, arrived(s))
 			}
 			require.Greater(t, w.requests(0, "watch"), 2)
+			if room != 0 {
+				require.Contains(t, <-lines, "SharingOptions.Bytes has no room")
+			}
 			end()
 		})
 	}

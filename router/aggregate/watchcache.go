@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // settling is how long the feed of a cache waits for events that are under way, before it begins anew at a later version.
@@ -21,7 +23,7 @@ const settling = 100 * time.Millisecond
 type watchCache struct {
 	feed  *feed
 	in    chan news     // from the feed
-	quit  chan struct{} // closed when nobody uses the cache
+	quit  chan struct{} // closed to end the cache
 	used  *atomic.Int64 // the bytes of all caches of the Sharing
 	limit int64
 
@@ -35,7 +37,7 @@ type watchCache struct {
 	kind    string
 	wanted  []string      // the versions for which watches wait
 	refused bool          // the region no longer lets the identity read
-	ended   bool          // it receives no more events
+	ended   bool          // the feed has ended
 	changed chan struct{} // closed and replaced after each message
 }
 
@@ -61,6 +63,8 @@ func (c *watchCache) run(ctx context.Context, recheck time.Duration) {
 		select {
 		case n := <-c.in:
 			if !c.apply(n) {
+				logging.From(ctx).Info("the objects of a watch are no longer shared, because SharingOptions.Bytes has no room for them",
+					"region", c.feed.source.region.String(), "resource", c.feed.source.common.String(), "bytes", c.limit)
 				return
 			}
 		case <-c.quit:
@@ -164,8 +168,7 @@ func (c *watchCache) end() {
 	c.wake()
 }
 
-// start is the place where a watch enters a cache: the objects that it has to deliver first, and the number of the next
-// message.
+// start has the objects that a watch delivers before it follows a cache, and the number of the next message.
 type start struct {
 	objects []*observed
 	at      string
@@ -181,7 +184,7 @@ func (c *watchCache) enter(ctx context.Context, rv string, stamp uint64, now str
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for wanted := false; ; wanted = true {
-		e, ok, final, changed := c.place(rv, stamp, now)
+		e, ok, final, changed := c.locate(rv, stamp, now)
 		if final {
 			return e, ok
 		}
@@ -196,8 +199,8 @@ func (c *watchCache) enter(ctx context.Context, rv string, stamp uint64, now str
 	}
 }
 
-// place returns the entry of a consumer, as enter does. final is false if the cache is behind version now.
-func (c *watchCache) place(rv string, stamp uint64, now string) (e start, ok, final bool, changed <-chan struct{}) {
+// locate returns the start of a consumer, as enter does. final is false if the cache is behind version now.
+func (c *watchCache) locate(rv string, stamp uint64, now string) (e start, ok, final bool, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -250,6 +253,6 @@ func (c *watchCache) ledger(number uint64) *ledger {
 
 // has reports whether a consumer with the state at version rv can follow the cache at once.
 func (c *watchCache) has(rv string, stamp uint64) bool {
-	_, ok, _, _ := c.place(rv, stamp, rv)
+	_, ok, _, _ := c.locate(rv, stamp, rv)
 	return ok
 }

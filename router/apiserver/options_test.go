@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router/aggregate"
@@ -42,6 +46,48 @@ func TestReplicas(t *testing.T) {
 	s.server = s.replica(t, Options{})
 	code, _, body := s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps?limit=1&continue="+page.GetContinue(), "alice")
 	require.Equal(t, http.StatusBadRequest, code, body)
+}
+
+// With Options.Sharing, the watches of one caller share one watch of each region. Another caller has one of his own.
+func TestSharing(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	s.put(t, "eu.loodse", "a")
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- sharing.Start(ctx) }()
+	<-sharing.Started()
+	s.server = s.replica(t, Options{Sharing: sharing})
+	defer func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}()
+	for _, tc := range []struct {
+		token   string
+		watches int
+	}{{"alice", 1}, {"alice", 1}, {"bob", 2}, {"alice", 2}} {
+		client, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL + "/regions/*", BearerToken: tc.token})
+		require.NoError(t, err)
+		w, err := client.Resource(configMaps).Watch(ctx, metav1.ListOptions{
+			SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
+		})
+		require.NoError(t, err)
+		defer func() {
+			w.Stop()
+			for range w.ResultChan() {
+			}
+		}()
+		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+		require.Equal(t, watch.Bookmark, (<-w.ResultChan()).Type)
+		watches := 0
+		for _, r := range s.ring.Server("peer-a").Requests() {
+			if r.Verb == "watch" && r.Resource == "configmaps" {
+				watches++
+			}
+		}
+		require.Equal(t, tc.watches, watches, tc.token)
+	}
 }
 
 // The mapping of types and the budget are those of the options.

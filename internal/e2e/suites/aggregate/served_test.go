@@ -102,6 +102,7 @@ func (s *served) replace(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- sharing.Start(ctx) }()
+	<-sharing.Started()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now, s.watching = handler, new(atomic.Int64)
