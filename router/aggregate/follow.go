@@ -52,7 +52,7 @@ func (f *feed) share(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	defer leave()
-	now, err := f.now(ctx)
+	now, err := c.asked.ask(ctx, f.now)
 	if err != nil {
 		return true, err
 	}

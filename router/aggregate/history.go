@@ -85,13 +85,14 @@ func notAfter(a, b string) bool {
 // bytes returns the size of the message's object.
 func (n news) bytes() int64 { return n.object.size() }
 
-// compact returns the message with an object of its own memory.
-func (n news) compact() news {
+// compact returns the message with an object of its own memory, and with labels of sets.
+func (n news) compact(sets labelSets) news {
 	if n.object == nil || n.object.json == nil {
 		return n
 	}
 	o := *n.object
-	o.json = o.json.Compact()
+	o.json, o.labels = o.json.Compact(), sets.intern(o.labels)
+	o.json.Labels = o.labels
 	n.object = &o
 	return n
 }

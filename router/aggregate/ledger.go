@@ -45,11 +45,12 @@ type change struct {
 // is not safe for concurrent use.
 type ledger struct {
 	known map[objectKey]entry
+	sets  labelSets
 	sum   uint64 // of the fingerprints of all known objects
 	pass  uint64
 }
 
-func newLedger() *ledger { return &ledger{known: map[objectKey]entry{}} }
+func newLedger() *ledger { return &ledger{known: map[objectKey]entry{}, sets: labelSets{}} }
 
 // event returns the changes that an event of the source causes for the consumer. It returns no changes if the consumer
 // knows the event already, and two if an object has replaced another one of the same name.
@@ -115,7 +116,7 @@ func (l *ledger) commit(c change) {
 		delete(l.known, c.at)
 		return
 	}
-	c.entry.pass = l.pass
+	c.entry.pass, c.entry.labels = l.pass, l.sets.intern(c.entry.labels)
 	l.known[c.at] = c.entry
 	l.sum += c.entry.print
 }

@@ -58,10 +58,14 @@ func TestWatchesOfOneIdentityAreShared(t *testing.T) {
 		w.put(w.keys[0], "a", "b")
 		w.put(w.keys[1], "c")
 		opts := aggregate.Options{Sharing: shared, Identity: "user", Keys: aggregate.RandomKeyring(), Bookmark: time.Hour}
+		for _, s := range w.servers {
+			s.Inject(regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Delay(time.Second)}) // so that the watches begin together
+		}
 		var streams []watch.Interface
 		for range 20 {
 			streams = append(streams, w.watchAs(ctx, opts, initial()))
 		}
+		time.Sleep(10 * time.Second)
 		for _, s := range streams {
 			got := arrived(s)
 			require.ElementsMatch(t, []string{"ADDED r0.loodse/a", "ADDED r0.loodse/b", "ADDED r1.loodse/c", "end of initial events of ConfigMap"}, got)
@@ -69,7 +73,7 @@ func TestWatchesOfOneIdentityAreShared(t *testing.T) {
 		}
 		for i := range 2 {
 			require.Equal(t, 1, w.requests(i, "watch"))
-			require.Equal(t, 20+2, w.requests(i, "list"), "one for one object per watch, and those of the shared watch")
+			require.LessOrEqual(t, w.requests(i, "list"), 2+2, "those of the shared watch, and two for one object, of the first watch and of all others")
 		}
 		w.put(w.keys[1], "d")
 		require.NoError(t, w.clients[w.keys[0]].Resource(configMaps).Namespace("default").Delete(ctx, "a", metav1.DeleteOptions{}))
@@ -77,9 +81,10 @@ func TestWatchesOfOneIdentityAreShared(t *testing.T) {
 			require.ElementsMatch(t, []string{"DELETED r0.loodse/a", "ADDED r1.loodse/d"}, arrived(s))
 		}
 		late := w.watchAs(ctx, opts, initial())
+		time.Sleep(10 * time.Second)
 		require.ElementsMatch(t, []string{"ADDED r0.loodse/b", "ADDED r1.loodse/c", "ADDED r1.loodse/d", "end of initial events of ConfigMap"}, arrived(late))
 		require.Equal(t, 1, w.requests(0, "watch"), "a later watch needs no list")
-		require.Equal(t, 21+2, w.requests(0, "list"))
+		require.LessOrEqual(t, w.requests(0, "list"), 2+3)
 	})
 }
 

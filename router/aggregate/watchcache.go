@@ -26,6 +26,8 @@ type watchCache struct {
 	quit  chan struct{} // closed to end the cache
 	used  *atomic.Int64 // the bytes of all caches of the Sharing
 	limit int64
+	sets  labelSets
+	asked presence
 
 	mu      sync.Mutex
 	objects map[objectKey]*observed
@@ -44,7 +46,7 @@ type watchCache struct {
 func newWatchCache(f *feed, used *atomic.Int64, limit int64) *watchCache {
 	in := make(chan news)
 	f.out, f.renewals = in, make(chan struct{}, 1)
-	c := &watchCache{feed: f, in: in, quit: make(chan struct{}), used: used, limit: limit, objects: map[objectKey]*observed{}, changed: make(chan struct{})}
+	c := &watchCache{feed: f, in: in, quit: make(chan struct{}), sets: labelSets{}, used: used, limit: limit, objects: map[objectKey]*observed{}, changed: make(chan struct{})}
 	f.behind = c.behind
 	return c
 }
@@ -127,7 +129,7 @@ func (c *watchCache) renew() {
 
 // apply records a message of the feed. It returns false if the cache has no room for it.
 func (c *watchCache) apply(n news) bool {
-	n = n.compact()
+	n = n.compact(c.sets) // c.sets belongs to this goroutine
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.bytes
