@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/internal/apistatus"
@@ -157,21 +158,31 @@ func (q request) watch(w http.ResponseWriter) error {
 		}
 	}()
 	apistatus.Header(w, http.StatusOK)
-	lines, out := json.NewEncoder(w), http.NewResponseController(w)
+	var line []byte
+	out := http.NewResponseController(w)
 	for err = out.Flush(); err == nil; err = out.Flush() {
 		e, ok := <-stream.ResultChan()
 		if !ok {
 			break
 		}
-		event := metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Object: e.Object}}
-		if o, raw := e.Object.(*runtime.Unknown); raw {
-			event.Object = runtime.RawExtension{Raw: o.Raw}
+		if line, err = appendEvent(line[:0], e); err != nil {
+			break // no event has a type that cannot be encoded
 		}
-		if lines.Encode(event) != nil {
+		if _, err = w.Write(line); err != nil {
 			break
 		}
 	}
 	return nil
+}
+
+// appendEvent appends the line of an event. An object that is JSON is copied as it is.
+func appendEvent(line []byte, e watch.Event) ([]byte, error) {
+	line = append(append(append(line, `{"type":"`...), e.Type...), `","object":`...)
+	if o, raw := e.Object.(*runtime.Unknown); raw {
+		return append(append(line, o.Raw...), "}\n"...), nil
+	}
+	object, err := json.Marshal(e.Object)
+	return append(append(line, object...), "}\n"...), err
 }
 
 func (q request) listOptions() (opts metav1.ListOptions, err error) {

@@ -150,10 +150,10 @@ type alone struct {
 	address string
 }
 
-func newAlone(b *testing.B, dir string, bare bool) *alone {
+func newAlone(b *testing.B, dir string, bare bool, environment ...string) *alone {
 	b.Helper()
 	a := &alone{cmd: exec.CommandContext(b.Context(), os.Args[0])}
-	a.cmd.Env = append(os.Environ(), planesOf+"="+dir)
+	a.cmd.Env = append(append(os.Environ(), planesOf+"="+dir), environment...)
 	if bare {
 		a.cmd.Env = append(a.cmd.Env, bareOnly+"=true")
 	}
@@ -281,7 +281,7 @@ func fill(b *testing.B, p *plane.Plane) {
 		workers.Go(func() {
 			for i := w; i < objects && errs[w] == nil; i += len(errs) {
 				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{
-					"text": strings.Repeat(fmt.Sprintf("%08x ", i*2654435761), 110), "more": "a line\nanother line\n"}}}
+					"text": strings.Repeat(fmt.Sprintf("%08x ", i*2654435761), 72), "more": "a line\nanother line\n"}}}
 				o.SetName(fmt.Sprintf("settings-%d", i))
 				o.SetLabels(map[string]string{"app.kubernetes.io/name": "cost", "app.kubernetes.io/part-of": "benchmarks"})
 				_, errs[w] = client.Create(b.Context(), o, metav1.CreateOptions{})

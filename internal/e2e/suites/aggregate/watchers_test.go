@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ const (
 // informers do, and then changes 200 objects in each region. The baseline is one watch of each region without a gateway,
 // before and after. "start" and "changes" are the processor time of the API servers divided by that of the baseline. The
 // time that idle API servers take does not count.
-// "peak-MiB" is the peak memory of the gateway. The sub-benchmarks have one identity, and 100.
+// "peak-MiB" is the peak memory of the gateway, which runs with GOGC=20. The sub-benchmarks have one identity, and 100.
 func BenchmarkWatchers(b *testing.B) {
 	dir := b.TempDir()
 	planes := planetest.Shared(b, 3)
@@ -60,9 +61,10 @@ func BenchmarkWatchers(b *testing.B) {
 	b.Logf("idle API servers take %.3f processors", idle)
 	for name, identities := range map[string]int{"one-identity": 1, "100-identities": watchers} {
 		b.Run(name, func(b *testing.B) {
+			var starts, changeds, cpus, peaks []float64
 			for b.Loop() {
 				baseStart, baseChanges := watched(b, planes, idle, direct, 1, objects, changes)
-				gateway := newAlone(b, dir, false)
+				gateway := newAlone(b, dir, false, "GOGC=20")
 				addresses := make([]string, watchers)
 				for i := range addresses {
 					addresses[i] = gateway.address + "/regions/*"
@@ -70,10 +72,12 @@ func BenchmarkWatchers(b *testing.B) {
 				start, changed := watched(b, planes, idle, addresses, identities, 3*objects, 3*changes)
 				cpu, peak := gateway.used(b)
 				b.Logf("start: %.2f s, baseline %.2f s; changes: %.2f s, baseline %.2f s", start, baseStart, changed, baseChanges)
-				b.ReportMetric(start/baseStart, "start")
-				b.ReportMetric(changed/baseChanges, "changes")
-				b.ReportMetric(cpu.Seconds(), "gateway-cpu-s")
-				b.ReportMetric(float64(peak>>20), "peak-MiB")
+				starts, changeds = append(starts, start/baseStart), append(changeds, changed/baseChanges)
+				cpus, peaks = append(cpus, cpu.Seconds()), append(peaks, float64(peak>>20))
+			}
+			for name, values := range map[string][]float64{"start": starts, "changes": changeds, "gateway-cpu-s": cpus, "peak-MiB": peaks} {
+				slices.Sort(values)
+				b.ReportMetric(values[len(values)/2], name)
 			}
 		})
 	}
