@@ -193,6 +193,11 @@ var aggregateMutants = []mutant{
 		"c.used.Add(c.bytes-before) <= c.limit", "c.used.Add(c.bytes-before) <= c.limit<<20", "TestAWatchContinuesWithoutItsCache",
 	},
 	{
+		"a part of the shared initial events is not the cache's state", "it counts as no state",
+		"follow.go",
+		"	f.unknown, f.at = true, \"\" // until", "	f.at = \"\" // until", "TestARegionLeavesDuringSharedInitialEvents",
+	},
+	{
 		"a consumer of a shared watch whose region moves gets the difference", "it has to list",
 		"follow.go",
 		"if l := f.cache.ledger(f.next); l != nil {", "if l := f.cache.ledger(f.next); l != nil && f.api == nil {", "TestASharedRegionMoves",

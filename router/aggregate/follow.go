@@ -62,23 +62,17 @@ func (f *feed) share(ctx context.Context) (bool, error) {
 		return false, ctx.Err()
 	}
 	f.waits, f.kind = f.api.opts.Answer, e.kind
-	f.following(c, position{rv: e.at, stamp: e.stamp}, e.next)
+	f.unknown, f.at = true, "" // until all objects are delivered
 	for _, o := range e.objects {
-		f.at = "" // until all are delivered
 		if !f.send(ctx, news{kind: watch.Added, object: o, own: o.rv}) {
 			return true, ctx.Err()
 		}
 	}
-	f.at = e.at
+	f.cache, f.next, f.ledger = c, e.next, nil // the cache knows what the consumer has
+	f.at, f.stamp = e.at, e.stamp
 	f.took(ctx, StepShare, nil)
 	f.send(ctx, news{at: e.at, stamp: e.stamp, state: OK, listed: e.kind})
 	return true, f.pass(ctx)
-}
-
-// following makes the cache the feed's memory of what the consumer has.
-func (f *feed) following(c *watchCache, p position, next uint64) {
-	f.cache, f.next, f.ledger = c, next, nil
-	f.unknown, f.at, f.stamp = true, p.rv, p.stamp
 }
 
 // pass passes the messages of the cache on, until the cache does not have the next one.

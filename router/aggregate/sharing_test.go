@@ -275,6 +275,24 @@ func TestASharedRegionMoves(t *testing.T) {
 	})
 }
 
+// A region leaves while a consumer has a part of the shared initial events. Nothing records which part, so the consumer
+// has to list.
+func TestARegionLeavesDuringSharedInitialEvents(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		shared, end := sharing(ctx, t, aggregate.SharingOptions{})
+		defer end()
+		opts := aggregate.Options{Sharing: shared, Identity: "user", Keys: aggregate.RandomKeyring(), Bookmark: time.Hour}
+		w.put(w.keys[0], "a", "b", "c", "d", "e", "f")
+		require.Len(t, arrived(w.watchAs(ctx, opts, initial())), 7)
+		stream := w.watchAs(ctx, opts, initial())
+		require.Equal(t, "ADDED r0.loodse/a", describe(<-stream.ResultChan()))
+		require.NoError(t, w.set.Put(w.members(w.keys[1])...))
+		got := arrived(stream)
+		require.Equal(t, []string{"ERROR Expired", "end"}, got[len(got)-2:])
+		require.Less(t, len(got), 6)
+	})
+}
+
 func TestSharingStartsOnce(t *testing.T) {
 	s, err := aggregate.NewSharing(aggregate.SharingOptions{})
 	require.NoError(t, err)
