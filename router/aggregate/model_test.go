@@ -111,7 +111,7 @@ type schedule struct {
 
 // process is a process that serves the consumers. Its end ends their watches.
 type process struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // the life of the process
 	api *aggregate.API
 	end func()
 }

@@ -108,7 +108,7 @@ func (s *served) replace(t *testing.T) {
 	s.now, s.watching = handler, new(atomic.Int64)
 	s.end = func() {
 		cancel()
-		<-ended
+		require.NoError(t, <-ended)
 	}
 }
 

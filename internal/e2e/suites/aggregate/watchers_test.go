@@ -100,28 +100,25 @@ func watched(b *testing.B, planes []*plane.Plane, idle float64, addresses []stri
 		before, since = now, time.Now()
 		return busy
 	}
-	began, complete := make(chan error), make(chan error)
+	began, complete := make(chan struct{}), make(chan error)
 	for i, address := range addresses {
 		running.Go(func() {
-			err := follow(ctx, client, address, strconv.Itoa(i%identities), initial, func() { began <- nil }, later)
+			err := follow(ctx, client, address, strconv.Itoa(i%identities), initial, func() { began <- struct{}{} }, later)
 			if ctx.Err() == nil {
 				complete <- err
 			}
 		})
 	}
-	await := func(c chan error) {
-		for range addresses {
-			select {
-			case <-c:
-			case err := <-complete:
-				require.NoError(b, err)
-				b.Fatal("a watch ended before its time")
-			case <-time.After(5 * time.Minute):
-				b.Fatal("the events do not arrive")
-			}
+	for range addresses {
+		select {
+		case <-began:
+		case err := <-complete:
+			require.NoError(b, err)
+			b.Fatal("a watch ended before its time")
+		case <-time.After(5 * time.Minute):
+			b.Fatal("the events do not arrive")
 		}
 	}
-	await(began)
 	start = taken()
 	for _, p := range planes {
 		settings := planetest.Dynamic(b, p.Config()).Resource(configMaps).Namespace("cost")
