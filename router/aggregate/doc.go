@@ -88,8 +88,9 @@
 // With [Options.Sharing], the watches as JSON that have the same [Options.Identity], selectors and form follow one cache of
 // each region, so that a hundred informers of one caller cost a region one watch and one list. The guarantees of watches
 // hold, and:
-//   - When a watch begins, it asks each region for one object, with the credentials of its own request. So the region
-//     decides at that moment whether the caller may read the objects.
+//   - When a watch begins, each region is asked for one object with the credentials of its request. So the region decides at
+//     that moment whether the caller may read the objects. Watches of one identity that begin at the same time share this
+//     request.
 //   - The initial events have every write that preceded the request.
 //   - After a right was revoked, no event arrives later than [SharingOptions.Recheck].
 //   - A watch that is resumed needs no list if the cache remembers its version: it remembers 1,024 messages (8 MiB), and
