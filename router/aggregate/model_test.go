@@ -201,7 +201,7 @@ func (s *schedule) run() {
 	}
 	s.consumers = []*consumer{{streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}}
 	if s.shares {
-		s.consumers = append(s.consumers, &consumer{streaming: true, resumes: true}, &consumer{paged: true, resumes: true}, &consumer{resumes: true})
+		s.consumers = append(s.consumers, &consumer{streaming: true, resumes: true}, &consumer{paged: s.gentle, resumes: true}, &consumer{resumes: true})
 	}
 	var running sync.WaitGroup
 	for i, c := range s.consumers {
