@@ -34,6 +34,13 @@ func (a *API) encoder(q query, enc Encoding, fn func(object []byte) error) *enco
 	return &encoder{api: a, q: q, enc: enc, fn: fn, reader: splice.Reader{Annotation: RegionAnnotation}}
 }
 
+// eventEncoder returns an encoder of a feed, whose fingerprints have the given seed.
+func (a *API) eventEncoder(q query, enc Encoding, seed uint64) *encoder {
+	e := a.encoder(q, enc, nil)
+	e.reader.Seed, e.reader.Labels = seed, true
+	return e
+}
+
 // regionColumn is the definition of the column of regions.
 const regionColumn = `{"name":"Region","type":"string","format":"","description":"The region of the object.","priority":0}`
 

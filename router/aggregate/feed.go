@@ -137,7 +137,7 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 	defer w.stop()
 	f.waits = f.api.opts.Answer
 	began := time.Now()
-	renewed := f.renewing(w)
+	renewed := f.renewing(ctx, w)
 	err = f.follow(ctx, w)
 	if renewed() {
 		f.at = ""
@@ -339,13 +339,12 @@ func (f *feed) follow(ctx context.Context, w events) error {
 			return err
 		case kind == watch.Bookmark:
 			f.send(ctx, news{kind: watch.Bookmark, at: o.rv, stamp: f.ledger.stamp()})
-			if f.at = o.rv; f.shares() && f.api.opts.Sharing.has(f) {
-				return nil
-			}
 		case !f.deliver(ctx, f.ledger.event(kind, o), o.rv):
 			return ctx.Err()
 		}
-		f.at = o.rv
+		if f.at = o.rv; kind == watch.Bookmark && f.shares() && f.api.opts.Sharing.has(f) {
+			return nil // the next step follows the cache
+		}
 	}
 }
 

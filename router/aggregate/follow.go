@@ -6,9 +6,10 @@ package aggregate
 import (
 	"context"
 	"errors"
-	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/internal/backoff"
 )
 
 // errRenewed ends a round of a cache's feed, because a watch needs a later state than the cache has.
@@ -16,10 +17,10 @@ var errRenewed = errors.New("a watch needs a later state")
 
 // forCache returns a feed of the same source for a cache. It begins at the consumer's version, if there is one.
 func (f *feed) forCache() *feed {
-	c := &feed{api: f.api, q: f.q, source: f.source, seed: f.seed, ledger: newLedger(), at: f.at, done: make(chan struct{})}
-	c.encoder = f.api.encoder(f.q, f.encoder.enc, nil)
-	c.encoder.reader.Seed, c.encoder.reader.Labels = f.seed, true
-	return c
+	return &feed{
+		api: f.api, q: f.q, source: f.source, seed: f.seed, ledger: newLedger(), at: f.at, done: make(chan struct{}),
+		encoder: f.api.eventEncoder(f.q, f.encoder.enc, f.seed),
+	}
 }
 
 // shares reports whether the feed may follow a cache.
@@ -41,8 +42,7 @@ func (f *feed) stamped() (string, uint64) {
 }
 
 // share follows the cache of the source for as long as possible. It returns false if the feed must watch the region
-// itself. It asks the region first, as the caller, so that the region
-// decides whether the caller may read the objects.
+// itself. It asks the region first, as the caller, so that the region decides whether the caller may read the objects.
 func (f *feed) share(ctx context.Context) (bool, error) {
 	if !f.shares() || f.at == "" && len(f.ledger.known) > 0 {
 		return false, nil
@@ -128,13 +128,14 @@ func (f *feed) settle() {
 
 // renewing ends the watch w of a cache's feed once the feed is behind. The func that it returns reports whether that was
 // so.
-func (f *feed) renewing(w events) func() bool {
+func (f *feed) renewing(ctx context.Context, w events) func() bool {
 	if f.renewals == nil {
 		return func() bool { return false }
 	}
-	done, renewed := make(chan struct{}), make(chan bool, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	renewed := make(chan bool, 1)
 	go func() {
-		for wait(settling, done) {
+		for backoff.Sleep(ctx, settling) {
 			if f.behind() {
 				w.stop()
 				renewed <- true
@@ -142,25 +143,13 @@ func (f *feed) renewing(w events) func() bool {
 			}
 			select {
 			case <-f.renewals:
-			case <-done:
+			case <-ctx.Done():
 			}
 		}
 		renewed <- false
 	}()
 	return func() bool {
-		close(done)
+		cancel()
 		return <-renewed
-	}
-}
-
-// wait waits for d. It returns false if done is closed before.
-func wait(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-done:
-		return false
 	}
 }

@@ -25,10 +25,10 @@ func (h *history) next() uint64 { return h.first + uint64(len(h.kept)) }
 // add appends a message, and forgets the oldest ones.
 func (h *history) add(n news) {
 	h.kept = append(h.kept, n)
-	h.bytes += n.bytes()
+	h.bytes += n.object.size()
 	drop := 0
 	for ; drop < len(h.kept)-1 && (len(h.kept)-drop > historyMessages || h.bytes > historyBytes); drop++ {
-		h.bytes -= h.kept[drop].bytes()
+		h.bytes -= h.kept[drop].object.size()
 		h.kept[drop] = news{} // the array may live on
 	}
 	h.kept, h.first = h.kept[drop:], h.first+uint64(drop)
@@ -81,9 +81,6 @@ func notAfter(a, b string) bool {
 	n, comparable := number(b)
 	return a == b || ok && comparable && m <= n
 }
-
-// bytes returns the size of the message's object.
-func (n news) bytes() int64 { return n.object.size() }
 
 // compact returns the message with an object of its own memory, and with labels of sets.
 func (n news) compact(sets labelSets) news {

@@ -6,6 +6,7 @@ package aggregate
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,7 +159,7 @@ func firstVersion(r *recorded) int {
 func TestHistoryIsBounded(t *testing.T) {
 	h := &history{}
 	reader := splice.Reader{}
-	big, err := reader.List([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"},"data":{"x":"` + string(make0(historyBytes/4)) + `"}}]}`))
+	big, err := reader.List([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"},"data":{"x":"` + strings.Repeat("0", historyBytes/4) + `"}}]}`))
 	require.NoError(t, err)
 	for range 10 {
 		h.add(news{kind: watch.Modified, at: "1", object: observedJSON(big.Objects[0].Compact())})
@@ -177,12 +178,4 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	require.Len(t, h.kept, historyMessages)
 	require.Zero(t, h.bytes)
-}
-
-func make0(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = '0'
-	}
-	return b
 }

@@ -179,8 +179,7 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, seed: s.seed, ledger: newLedger(), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if s.encoding != nil {
-		f.encoder = s.api.encoder(s.q, *s.encoding, nil)
-		f.encoder.reader.Seed, f.encoder.reader.Labels = f.seed, true
+		f.encoder = s.api.eventEncoder(s.q, *s.encoding, f.seed)
 	}
 	if i, ok := find(s.from.at, src.id); ok {
 		f.unknown, f.at, f.stamp, f.synced = true, s.from.at[i].rv, s.from.at[i].stamp, true

@@ -199,15 +199,7 @@ func (a *alone) used(b *testing.B) (cpu time.Duration, peak int) {
 // the clock of the merged list divided by that of the three lists one after the other, "paged-cpu" and "paged-wall" the
 // same for proxied lists in pages.
 func BenchmarkMergedList(b *testing.B) {
-	dir := b.TempDir()
-	planes := planetest.Shared(b, 3)
-	var filling sync.WaitGroup
-	for _, p := range planes {
-		planetest.Apply(b, p, readers)
-		require.NoError(b, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
-		filling.Go(func() { fill(b, p) })
-	}
-	filling.Wait()
+	planes, dir := filled(b)
 	gateway, bare := newAlone(b, dir, false), newAlone(b, dir, true)
 	client := httptest.NewTLSServer(http.NotFoundHandler()).Client() // it trusts the certificate of httptest
 	const path = "/api/v1/namespaces/cost/configmaps"
@@ -262,11 +254,30 @@ func BenchmarkMergedList(b *testing.B) {
 	}
 	_, peak := gateway.used(b)
 	for name, values := range map[string][]float64{"cpu": cpu, "wall": wall, "paged-cpu": pagedCPU, "paged-wall": pagedWall} {
-		slices.Sort(values)
-		b.ReportMetric(values[len(values)/2], name)
+		b.ReportMetric(median(values), name)
 	}
 	b.ReportMetric(last, "cpu-s")
 	b.ReportMetric(float64(peak>>20), "peak-MiB")
+}
+
+// filled returns planes with objects, and a directory with their kubeconfigs.
+func filled(b *testing.B) (planes []*plane.Plane, dir string) {
+	b.Helper()
+	dir, planes = b.TempDir(), planetest.Shared(b, 3)
+	var filling sync.WaitGroup
+	for _, p := range planes {
+		planetest.Apply(b, p, readers)
+		require.NoError(b, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
+		filling.Go(func() { fill(b, p) })
+	}
+	filling.Wait()
+	return planes, dir
+}
+
+// median sorts the values, and returns the middle one.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // fill creates the objects of a plane.

@@ -12,10 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -37,19 +34,11 @@ const (
 
 // BenchmarkWatchers begins 100 watches with initial events over 3 x 10,000 ConfigMaps of 1.5 KB of real API servers, as
 // informers do, and then changes 200 objects in each region. The baseline is one watch of each region without a gateway,
-// before and after. "start" and "changes" are the processor time of the API servers divided by that of the baseline. The
-// time that idle API servers take does not count.
-// "peak-MiB" is the peak memory of the gateway, which runs with GOGC=20. The sub-benchmarks have one identity, and 100.
+// before each run. "start" and "changes" are the processor time of the API servers divided by that of the baseline; the
+// time that idle API servers take does not count. "peak-MiB" is the peak memory of the gateway, which runs with GOGC=20.
+// The sub-benchmarks have one identity, and 100.
 func BenchmarkWatchers(b *testing.B) {
-	dir := b.TempDir()
-	planes := planetest.Shared(b, 3)
-	var filling sync.WaitGroup
-	for _, p := range planes {
-		planetest.Apply(b, p, readers)
-		require.NoError(b, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
-		filling.Go(func() { fill(b, p) })
-	}
-	filling.Wait()
+	planes, dir := filled(b)
 	bare := newAlone(b, dir, true)
 	var direct []string
 	for _, p := range planes {
@@ -76,8 +65,7 @@ func BenchmarkWatchers(b *testing.B) {
 				cpus, peaks = append(cpus, cpu.Seconds()), append(peaks, float64(peak>>20))
 			}
 			for name, values := range map[string][]float64{"start": starts, "changes": changeds, "gateway-cpu-s": cpus, "peak-MiB": peaks} {
-				slices.Sort(values)
-				b.ReportMetric(values[len(values)/2], name)
+				b.ReportMetric(median(values), name)
 			}
 		})
 	}
