@@ -105,7 +105,12 @@ var aggregateMutants = []mutant{
 	{
 		"a version in the middle of a repair resumes nothing", "such a version is issued",
 		"feed.go",
-		"n.stamp = 0\n", "n.at, n.stamp = f.at, 0\n", "TestResumeInTheMiddleOfARepair",
+		"n.own, n.stamp = n.object.rv, c.entry.print\n", "n.at, n.own, n.stamp = f.at, n.object.rv, 0\n", "TestResumeInTheMiddleOfARepair",
+	},
+	{
+		"a repaired object has a resourceVersion of its own, though its number recurs after a restore", "the number decides",
+		"feed.go",
+		"n.own, n.stamp = n.object.rv, c.entry.print\n", "n.own, n.stamp = n.object.rv, 0*c.entry.print\n", "TestARepairedObjectHasAnotherResourceVersion",
 	},
 	{
 		"a watch does not resume in the middle of a repair", "the missing version is accepted",

@@ -34,7 +34,7 @@ type news struct {
 	object *observed       // of an Added, Modified or Deleted event
 	own    string          // the object's resourceVersion in its region
 	at     string          // the source's position after this message; empty for an event within a repair
-	stamp  uint64          // of the state at that position
+	stamp  uint64          // of the state at that position; without one, of the object, since its version may recur after a restore
 	state  State           // OK once a list was delivered completely, or why a step failed
 	err    error
 	listed string // for a state, the kind of the objects
@@ -363,12 +363,9 @@ func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 		if n.object == nil {
 			n.object = &observed{at: c.at, rv: c.entry.rv, decoded: c.last(f.source.regional.GroupVersion().String(), f.kind)}
 		}
-		n.own = n.object.rv
-		if i == len(changes)-1 {
+		n.own, n.stamp = n.object.rv, c.entry.print
+		if i == len(changes)-1 && at != "" {
 			n.at, n.stamp = at, f.ledger.after(c)
-			if at == "" {
-				n.stamp = 0
-			}
 		}
 		if n.object.decoded != nil {
 			f.api.outward(&f.source, n.object.decoded)

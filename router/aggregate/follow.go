@@ -64,7 +64,7 @@ func (f *feed) share(ctx context.Context) (bool, error) {
 	f.waits, f.kind = f.api.opts.Answer, e.kind
 	f.unknown, f.at = true, "" // until all objects are delivered
 	for _, o := range e.objects {
-		if !f.send(ctx, news{kind: watch.Added, object: o, own: o.rv}) {
+		if !f.send(ctx, news{kind: watch.Added, object: o, own: o.rv, stamp: o.print}) {
 			return true, ctx.Err()
 		}
 	}

@@ -171,3 +171,29 @@ func TestResumeInTheMiddleOfARepair(t *testing.T) {
 		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 	})
 }
+
+// A region was restored from a backup, and an object was changed to the same number again. The repair delivers the change
+// under another resourceVersion: an informer takes an update with the version that it has for a repetition, and does not
+// call its handlers.
+func TestARepairedObjectHasAnotherResourceVersion(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
+		k := w.keys[0]
+		change := func(value string) {
+			_, err := w.clients[k].Resource(configMaps).Namespace("default").Update(ctx, configMap("a", value), metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		w.put(k, "a")
+		saved := w.servers[k].Save()
+		change("1")
+		stream, err := w.api(aggregate.Options{Bookmark: time.Hour}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		before := <-stream.ResultChan()
+		require.Equal(t, "ADDED r0.loodse/a", describe(before))
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
+		require.NoError(t, w.servers[k].Load(saved))
+		change("2")
+		after := <-stream.ResultChan()
+		require.Equal(t, "MODIFIED r0.loodse/a", describe(after))
+		require.NotEqual(t, resourceVersion(t, before), resourceVersion(t, after))
+	})
+}
