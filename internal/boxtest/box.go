@@ -156,7 +156,7 @@ func (b *Box) serve(w http.ResponseWriter, r *http.Request) {
 	x.conn, _ = r.Context().Value(connKey{}).(*conn)
 	fault := b.arrived(x.seen)
 	if x.conn != nil && !x.conn.enter(fault != nil && fault.alone) {
-		x.conn.await(r.Context()) // the connection is closing
+		x.conn.hold(r.Context()) // the connection is closing
 		panic(http.ErrAbortHandler)
 	}
 	if fault != nil {

@@ -4,6 +4,7 @@
 package boxtest_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -120,6 +121,66 @@ func TestAlone(t *testing.T) {
 	require.Equal(t, 2, passed)
 }
 
+// A request that its client cancelled does not count as open: without this rule a fault with alone
+// set waits for ever, and its connection holds all later requests.
+func TestAloneAfterACancelledRequest(t *testing.T) {
+	waiting, goOn := make(chan struct{}), make(chan struct{})
+	box, client := through(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			close(waiting)
+			<-goOn
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, _, err := client.sendUntil(ctx, http.MethodPost, "")
+		gone <- err
+	}()
+	<-waiting
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	close(goOn)
+
+	box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPut }, 0, boxtest.GoAwayBefore())
+	status, _, err := client.send(t, http.MethodPut, "hello")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+}
+
+// If the client of a request with alone set gives up while it waits for another request, later
+// requests are not held.
+func TestAloneIsCancelled(t *testing.T) {
+	waiting, goOn := make(chan struct{}), make(chan struct{})
+	box, client := through(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			close(waiting)
+			<-goOn
+		}
+	})
+	other := make(chan error, 1)
+	go func() {
+		_, _, err := client.send(t, http.MethodPost, "")
+		other <- err
+	}()
+	<-waiting
+	box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPut }, 0, boxtest.GoAwayBefore())
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, _, err := client.sendUntil(ctx, http.MethodPut, "hello")
+		gone <- err
+	}()
+	require.Eventually(t, func() bool { return len(box.Requests()) == 1 }, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.Error(t, <-other, "the connection is reset")
+	close(goOn)
+	status, _, err := client.send(t, http.MethodGet, "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+}
+
 // through starts a server with a box before it, and returns the box and a client that connects
 // through the box.
 func through(t *testing.T, handler http.HandlerFunc) (*boxtest.Box, *caller) {
@@ -153,7 +214,11 @@ type caller struct {
 
 func (c *caller) send(t *testing.T, method, body string) (int, string, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, c.host+"/thing", strings.NewReader(body))
+	return c.sendUntil(t.Context(), method, body)
+}
+
+func (c *caller) sendUntil(ctx context.Context, method, body string) (int, string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.host+"/thing", strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

@@ -86,9 +86,13 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.preface -= skip
 	read = read[skip:]
 	c.in.feed(read, func(f frame, _ []byte) {
-		if f.kind == frameHeaders && f.stream > c.highest {
+		switch {
+		case f.kind == frameHeaders && f.stream > c.highest:
 			c.highest = f.stream
 			c.open[f.stream] = true
+			c.change()
+		case f.kind == frameReset: // the server sends nothing more on this stream
+			delete(c.open, f.stream)
 			c.change()
 		}
 	})
@@ -155,11 +159,15 @@ func (c *conn) enter(alone bool) bool {
 	return true
 }
 
-// await blocks until the connection has closed or ctx ends.
-func (c *conn) await(ctx context.Context) {
+// hold blocks until the connection has closed or the client of the request gives up, which ends ctx.
+func (c *conn) hold(ctx context.Context) {
 	select {
 	case <-c.closed:
 	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.held--
+		c.change()
 	}
 }
 
@@ -171,7 +179,8 @@ func (c *conn) reset(code byte) {
 }
 
 // goAwayUnseen waits until the connection holds the requests of all open streams. It then sends a
-// GOAWAY that declares these requests unprocessed.
+// GOAWAY that declares these requests unprocessed. If the client gives up, which ends ctx, the
+// connection is reset instead, because it would hold all later requests.
 func (c *conn) goAwayUnseen(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -181,15 +190,18 @@ func (c *conn) goAwayUnseen(ctx context.Context) {
 			last = min(last, stream-1)
 		}
 		c.mu.Unlock()
+		if ctx.Err() != nil {
+			c.abort()
+			return
+		}
 		if alone {
 			c.goAway(last)
-			c.await(ctx)
+			c.hold(ctx)
 			return
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
 		}
 	}
 }
