@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
 
@@ -166,6 +167,9 @@ func sameSite(r *http.Request, allowed func(string) bool) error {
 func failClosed() func(router.Identity, error) (router.Identity, error) {
 	nobody, ourselves := router.Identity{}.Fingerprint(), router.Self().Fingerprint()
 	return func(id router.Identity, err error) (router.Identity, error) {
+		if errors.Is(err, region.ErrUnavailable) {
+			return router.Identity{}, refusal{http.StatusServiceUnavailable, "who makes the request cannot be checked at present; nothing was done"}
+		}
 		if f := id.Fingerprint(); err != nil || f == nobody || f == ourselves {
 			return router.Identity{}, refusal{http.StatusUnauthorized, "it is not known who makes the request"}
 		}

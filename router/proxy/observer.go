@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -26,13 +29,38 @@ type Observer struct {
 
 // Event is a request that has ended. It holds no secret.
 type Event struct {
-	Region   region.Key // for /peers, the peer's name and the provider "peer"; zero if the path names no region
-	Method   string
+	Region region.Key // for /peers, the peer's name and the provider "peer"; zero if the path names no region
+	All    bool       // the request was about all regions: Protect served it
+	Method string
+
+	// Path is the path at the region, decoded and without the query, as in /api/v1/pods. The fields that follow are what an
+	// API server makes of it. Verb is get, list, watch, create and so on; for a path without a resource, it is the method in
+	// lower case, and the other fields are empty.
+	Path                         string
+	Verb                         string
+	Resource                     schema.GroupVersionResource
+	Subresource, Namespace, Name string
+
 	AuditID  string // the same in the peer's audit log
 	Code     int    // zero if the client disconnected before it got a code
 	Upgraded bool
 	Elapsed  time.Duration
 	Err      error // why the proxy itself refused the request; it names peers, so do not show it to callers
+
+	longRunning bool
+}
+
+// newEvent returns the Event of a request that has begun. It ignores the first two segments of the path.
+func newEvent(r *http.Request) *Event {
+	e := &Event{Method: r.Method, AuditID: auditID(r.Header)}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	_, path, _ := strings.Cut(rest, "/")
+	e.Path, _ = url.PathUnescape("/" + path)                       // no error: the whole path was decoded before
+	info, _ := requestinfo.Parse(r.Method, e.Path, r.URL.RawQuery) // an invalid path is left to the peer to refuse
+	e.Verb, e.Resource = info.Verb, schema.GroupVersionResource{Group: info.Group, Version: info.Version, Resource: info.Resource}
+	e.Subresource, e.Namespace, e.Name = info.Subresource, info.Namespace, info.Name
+	e.longRunning = info.IsLongRunning()
+	return e
 }
 
 func (o *Observer) served(ctx context.Context, e Event) {

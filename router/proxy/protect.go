@@ -6,13 +6,10 @@ package proxy
 import (
 	"errors"
 	"net/http"
-	"net/url"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/atoll-dev/atoll/internal/apistatus"
-	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -25,12 +22,13 @@ import (
 func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.run(w, r, func(w http.ResponseWriter, r *http.Request, e *Event) error {
+			e.All = true
 			id, err := p.caller(r)
 			if err != nil {
 				return err
 			}
 			g := p.requests
-			if longRunning(r) {
+			if e.longRunning {
 				g = p.streams
 			}
 			f := flow{everywhere, p.flow(r, id)}
@@ -69,14 +67,6 @@ func isAnswer(err error) bool {
 		}
 	}
 	return false
-}
-
-// longRunning reports whether r is long-running. It ignores the first two segments of the path.
-func longRunning(r *http.Request) bool {
-	parts := strings.SplitN(r.URL.EscapedPath(), "/", 4)
-	path, _ := url.PathUnescape("/" + parts[len(parts)-1]) // no error: the whole path was decoded before
-	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery)
-	return info.IsLongRunning()
 }
 
 // coded is a ResponseWriter that records the status code of the answer.

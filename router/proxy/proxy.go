@@ -16,8 +16,8 @@ import (
 )
 
 // Authenticator returns the identity of a request's caller, by any proof that the program requires. On an error the
-// proxy answers 401 without the error's text. The proxy calls it concurrently, at most once for each
-// request. Before that, the proxy refuses requests of a forbidden form, and requests above Limits.Authentications; it
+// proxy answers 401 without the error's text, or 503 if the error wraps region.ErrUnavailable: the proof could not be
+// checked now. The proxy calls it concurrently, at most once for each request. Before that, the proxy refuses requests of a forbidden form, and requests above Limits.Authentications; it
 // checks all other limits later. An Authenticator must not read the request's body.
 type Authenticator func(*http.Request) (router.Identity, error)
 
@@ -99,7 +99,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.run(w, r, 
 
 // run calls serve, answers the request itself if serve returns an error, and logs and reports the request.
 func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, *Event) error) {
-	e := &Event{Method: r.Method, AuditID: auditID(r.Header)}
+	e := newEvent(r)
 	began := time.Now()
 	defer func() {
 		e.Elapsed = time.Since(began)
@@ -130,13 +130,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		return err
 	}
 	e.Region = t.key
-	info := t.info(r)
 	if p.silence.refuses(t.key, t.clients.routes.Health(t.key), r, t.path) {
 		return refusal{http.StatusServiceUnavailable, "the region is known and does not answer at present; nothing was sent there"}
 	}
 	upgrade := upgradeOf(r.Header)
 	g := p.requests
-	if upgrade != "" || info.IsLongRunning() {
+	if upgrade != "" || e.longRunning {
 		g = p.streams
 	}
 	f := flow{t.key, p.flow(r, id)}
@@ -164,7 +163,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	switch {
 	case g == p.requests:
 		x.watched(w, r, true)
-	case upgrade == "" && info.Verb == "watch":
+	case upgrade == "" && e.Verb == "watch":
 		x.watched(w, r, false)
 	default:
 		x.run(p.guards.hints(w), r)

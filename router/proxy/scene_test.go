@@ -100,6 +100,8 @@ func authenticate(r *http.Request) (router.Identity, error) {
 		return router.Self(), nil
 	case "nobody":
 		return router.Identity{}, nil
+	case "unchecked":
+		return router.Identity{}, fmt.Errorf("the plane at 10.0.0.7 that reviews tokens: %w", region.ErrUnavailable)
 	default:
 		if strings.HasPrefix(token, "passed-on") {
 			return router.Caller(token), nil

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -48,11 +47,4 @@ func (t target) locate(u *url.URL) {
 	u.Scheme, u.Host, u.User = "https", t.key.String()+".invalid", nil
 	u.RawPath = t.path
 	u.Path, _ = url.PathUnescape(t.path) // no error: the whole path was decoded before
-}
-
-// info returns how an API server classifies the request to the peer.
-func (t target) info(r *http.Request) requestinfo.Info {
-	path, _ := url.PathUnescape(t.path)                          // no error: the whole path was decoded before
-	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // an invalid path is left to the peer to refuse
-	return info
 }
