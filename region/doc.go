@@ -29,6 +29,7 @@
 //     program run only the programs that [Trust] names.
 //   - Absence is not deletion. A source that cannot be read, a file that cannot be parsed and an unreachable peer change
 //     nothing in the Snapshot.
+//   - A program that starts while its source cannot be read has the last known peers and credentials, if [Keep] kept them.
 //   - A failing peer does not affect the others. Each has its own goroutine, timeouts and backoff.
 //   - A failure of many peers is one [PartialError], which is never mistaken for the NotFound of one of them.
 //   - An error of a request has a cause: [CauseOf] returns its class, [Diagnose] adds what to do about it.

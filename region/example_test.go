@@ -155,6 +155,37 @@ func ExampleFromFile() {
 	// us-east-1.loodse is served by us-east in america
 }
 
+func ExampleKeep() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	central, err := region.FromPeers(describe("eu-west", region.Key{Provider: "loodse", Name: "eu-west-1"}))
+	if err != nil {
+		panic(err)
+	}
+	source, err := region.Keep(central, filepath.Join(dir, "peers.json"), region.KeepOptions{})
+	if err != nil {
+		panic(err)
+	}
+	ring, err := region.NewRing(source, region.Options{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- ring.Start(ctx) }()
+	<-ring.Synced()
+	since, kept := source.Since()
+	fmt.Println(ring.Snapshot().Len(), kept, since.IsZero())
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// 1 false true
+	// <nil>
+}
+
 func ExampleNewRing() {
 	source, err := region.FromPeers(describe("eu-west", region.Key{Provider: "loodse", Name: "eu-west-1"}), describe("us-east"))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/atomicfile"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -99,7 +100,7 @@ func (c *FileCache) Save(routes []CachedRoute) error {
 	if err != nil {
 		return fmt.Errorf("cache %s: %w", c.path, err)
 	}
-	if err := replaceFile(c.path, data); err != nil {
+	if err := atomicfile.Replace(c.path, data); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	c.routes = routes
@@ -160,29 +161,4 @@ func decodeRoutes(data []byte) ([]CachedRoute, error) {
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])
-}
-
-// replaceFile atomically replaces the file at path by a new file that contains data. Only the file's owner can read
-// it.
-func replaceFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
