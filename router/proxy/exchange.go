@@ -92,8 +92,11 @@ func (x *exchange) judge(resp *http.Response) error {
 	}
 	x.proxy.guards.answer(resp.Header)
 	x.event.Code, x.event.Upgraded = resp.StatusCode, resp.StatusCode == http.StatusSwitchingProtocols
-	if x.whole {
+	switch {
+	case x.whole:
 		resp.Body = &download{ReadCloser: resp.Body, progress: x.progress}
+	case x.event.Verb == "watch" && x.upgrade == "":
+		resp.Body = &drainable{resp.Body, resp.Request}
 	}
 	return nil
 }
