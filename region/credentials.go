@@ -29,12 +29,21 @@ type Credentials struct {
 
 // Withheld returns credentials for a peer that a Source lists and that must not be connected to: any connection with
 // them fails with err. A Ring that is connected to the peer ends that connection. A Source that merely cannot read new
-// credentials returns the last good ones instead.
+// credentials returns the last good ones instead, or Unread.
 func Withheld(err error) Credentials {
 	if err == nil {
 		err = errors.New("the credentials are withheld")
 	}
 	return Credentials{err: err, withheld: true}
+}
+
+// Unread returns credentials for a peer whose credentials a Source cannot read, and has not read before. A Ring that is
+// connected to the peer stays connected, a new connection fails with err, and a Kept uses those that it has kept.
+func Unread(err error) Credentials {
+	if err == nil {
+		err = errors.New("the credentials were not read yet")
+	}
+	return Credentials{err: err}
 }
 
 // FromConfig copies a configuration that the program made itself, such as rest.InClusterConfig's. It is not for

@@ -95,7 +95,7 @@ func TestKeptPeers(t *testing.T) {
 
 		// The source can be read again; it cannot read the credentials of one peer.
 		unread := full
-		unread.Credentials = Credentials{err: errors.New("the Secret cannot be read")}
+		unread.Credentials = Unread(errors.New("the Secret cannot be read"))
 		publish(unread)
 		require.True(t, last().equal(snapshot(t, full)), "the kept credentials stay in use, and the other peer is gone")
 		_, stale = k.Since()

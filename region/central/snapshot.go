@@ -17,15 +17,15 @@ import (
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
-// member is a peer of a Snapshot; withheld is why its credentials are withheld.
+// member is a peer of a Snapshot. If its credentials are withheld or were not read, withheld or unread is the reason.
 type member struct {
 	region.Peer
-	withheld string
+	withheld, unread string
 }
 
 func equal(a, b []member) bool {
 	return slices.EqualFunc(a, b, func(m, n member) bool {
-		return m.Name == n.Name && m.UID == n.UID && m.withheld == n.withheld && m.Credentials.String() == n.Credentials.String() &&
+		return m.Name == n.Name && m.UID == n.UID && m.withheld == n.withheld && m.unread == n.unread && m.Credentials.String() == n.Credentials.String() &&
 			slices.Equal(m.Regions, n.Regions) && maps.Equal(m.Labels, n.Labels)
 	})
 }
@@ -34,8 +34,11 @@ func snapshotOf(members []member) (*region.Snapshot, error) {
 	peers := make([]region.Peer, len(members))
 	for i, m := range members {
 		peers[i] = m.Peer
-		if m.withheld != "" {
+		switch {
+		case m.withheld != "":
 			peers[i].Credentials = region.Withheld(errors.New(m.withheld))
+		case m.unread != "":
+			peers[i].Credentials = region.Unread(errors.New(m.unread))
 		}
 	}
 	return region.NewSnapshot(peers...)
@@ -66,7 +69,7 @@ func (s *Source) members() []member {
 		case !accepted(p):
 			m.withheld = refusal(p)
 		case !usable:
-			m.withheld = k.problem
+			m.unread = k.problem
 		default:
 			m.Credentials = creds
 		}
