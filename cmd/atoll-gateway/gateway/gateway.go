@@ -25,8 +25,6 @@ import (
 
 // Options adjust a Gateway. The zero value works.
 type Options struct {
-	// Source replaces the source of the configuration, which then needs none of file, directory and central.
-	Source region.Source
 	// Stdout receives audit events if the configuration names "-". Nil: os.Stdout.
 	Stdout io.Writer
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default.

@@ -40,8 +40,6 @@ func (g *Gateway) newRing(context.Context) (err error) {
 
 func (g *Gateway) newSource(s *config.Source, trust region.Trust) (source region.Source, err error) {
 	switch {
-	case g.opts.Source != nil:
-		return g.opts.Source, nil
 	case s.File != "":
 		if source, err = region.FromFile(s.File, trust); err != nil {
 			return nil, fmt.Errorf("source.file: %w", err)

@@ -35,8 +35,8 @@ func New(name string, apply func(contents ...[]byte) error, paths ...string) (*F
 	return f, err
 }
 
-// Start reads the files every second until ctx ends, and calls apply when a content has changed. If that fails, what was
-// applied before stays, the fault is logged once, and the files are read on.
+// Start reads the files every second until ctx ends, and calls apply when a content has changed. If that fails, the
+// contents that were applied before stay in use, the fault is logged once, and the files are read on.
 func (f *Files) Start(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx).WithName("reload")
 	tick := time.NewTicker(Interval)
