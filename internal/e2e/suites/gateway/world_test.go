@@ -1,0 +1,246 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	installation = "kubecarrier-system"
+	account      = "atoll-gateway" // the ServiceAccount of the Pods
+	gatewayUser  = "atoll-gateway" // of the gateway, in the peers
+	audience     = "https://gateway.kubecarrier-system.svc"
+	program      = "../../../../cmd/atoll-gateway"
+
+	// The mounts of the Pods. Their files are below the folder of the world, or of the replica.
+	mounted = "/etc/atoll-gateway"
+	cached  = "/var/cache/atoll-gateway"
+)
+
+// world is a central plane with two peers, which grant the gateway the rights that its manifests and atollctl print, and
+// the files of the gateways before them.
+type world struct {
+	t       *testing.T
+	central *plane.Plane
+	peers   map[string]*plane.Plane
+	dir     string
+	clients *issuer // of client certificates
+	binary  string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	planes := planetest.NewAll(t, plane.Options{Name: "central"}, plane.Options{Name: "eu-west"}, plane.Options{Name: "us-east"})
+	w := &world{t: t, central: planes[0], peers: map[string]*plane.Plane{"eu-west": planes[1], "us-east": planes[2]}, dir: t.TempDir()}
+	api, err := region.APIFor(w.central.Config())
+	require.NoError(t, err)
+	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
+	require.NoError(t, err)
+	planetest.Apply(t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
+	w.grantCentral()
+	for _, p := range w.peers {
+		w.grantPeer(p)
+		w.register(p)
+	}
+	kubeconfig, err := w.central.ServiceAccountKubeconfig(t.Context(), installation, account)
+	require.NoError(t, err)
+	w.write("central.kubeconfig", kubeconfig)
+	key := make([]byte, 32)
+	_, err = rand.Read(key)
+	require.NoError(t, err)
+	w.write(mounted+"/keys/keys", []byte(base64.StdEncoding.EncodeToString(key)))
+	w.clients = newIssuer(t, "clients")
+	w.write(mounted+"/clients/ca.crt", w.clients.pem)
+	w.certify()
+	w.binary = compile(t)
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) write(name string, data []byte) {
+	w.t.Helper()
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
+	require.NoError(w.t, os.WriteFile(w.path(name), data, 0o600))
+}
+
+// configure writes the configuration of the manifests into the folder of a replica, and returns its path. It differs in
+// what only a Pod has: paths, ports, and the credentials of its ServiceAccount.
+func (w *world) configure(dir string) string {
+	w.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(program, "deploy", "config.yaml"))
+	require.NoError(w.t, err)
+	var files struct{ Data map[string]string }
+	require.NoError(w.t, yaml.Unmarshal(raw, &files))
+	text := strings.NewReplacer(mounted, w.path(mounted), cached, dir).Replace(files.Data["gateway.yaml"])
+	var c map[string]any
+	require.NoError(w.t, yaml.Unmarshal([]byte(text), &c))
+	for path, value := range map[string]any{
+		"serving.address": "127.0.0.1:0", "health.address": "127.0.0.1:0",
+		"source.central.kubeconfigFile": w.path("central.kubeconfig"), "authentication.tokenReview.kubeconfigFile": w.path("central.kubeconfig"),
+		"audit.file": filepath.Join(dir, "audit.log"),
+		// Shorter than in the manifests, so that the test need not wait.
+		"source.cacheWait": "2s", "authentication.tokenReview.cacheTTL": "1s", "drain.delay": "300ms",
+		// Both callers exist only here.
+		"authentication.mappings": []any{map[string]any{"user": "system:serviceaccount:ci:deployer", "as": "hub:deployer"}},
+	} {
+		require.NoError(w.t, unstructured.SetNestedField(c, value, strings.Split(path, ".")...))
+	}
+	data, err := yaml.Marshal(c)
+	require.NoError(w.t, err)
+	path := filepath.Join(dir, "gateway.yaml")
+	require.NoError(w.t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// grantCentral applies the roles of the manifests.
+func (w *world) grantCentral() {
+	w.t.Helper()
+	roles, err := os.ReadFile(filepath.Join(program, "deploy", "rbac.yaml"))
+	require.NoError(w.t, err)
+	planetest.Apply(w.t, w.central, string(roles))
+}
+
+// grantPeer lets the gateway act as alice and hub:deployer, and grants these two their own rights.
+func (w *world) grantPeer(p *plane.Plane) {
+	w.t.Helper()
+	role, _, err := rights.Impersonate(rights.Impersonation{Users: []string{"alice", "hub:deployer"}, Groups: []string{"dev"}})
+	require.NoError(w.t, err)
+	text, err := yaml.Marshal(role)
+	require.NoError(w.t, err)
+	planetest.Apply(w.t, p, string(text))
+	bind := func(name, kind, subject string) {
+		planetest.Apply(w.t, p, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %[1]s},
+			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: %[2]s, name: %[3]q}]}`, name, kind, subject))
+	}
+	bind(role.Name, "User", gatewayUser)
+	const own = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [%s]}]}`
+	planetest.Apply(w.t, p, fmt.Sprintf(own, "dev", "get, list, watch"))
+	bind("dev", "Group", "dev")
+	planetest.Apply(w.t, p, fmt.Sprintf(own, "deployer", "create, get"))
+	bind("deployer", "User", "hub:deployer")
+}
+
+// register makes p an accepted Peer of the central plane, with the region NAME-1.loodse.
+func (w *world) register(p *plane.Plane) {
+	w.t.Helper()
+	kubeconfig, err := p.KubeconfigFor(gatewayUser)
+	require.NoError(w.t, err)
+	planetest.Apply(w.t, w.central, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {kubeconfig: %q}}", p.Name(), installation, kubeconfig))
+	system, err := planetest.Dynamic(w.t, p.Config()).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Get(w.t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	peer := &unstructured.Unstructured{}
+	require.NoError(w.t, yaml.Unmarshal([]byte(fmt.Sprintf(`{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %[1]s}, spec: {kubeconfigSecret: {name: %[1]s}},
+		status: {clusterUID: %[2]s, regions: [{provider: loodse, name: %[1]s-1}]}}`, p.Name(), system.GetUID())), &peer.Object))
+	peers := planetest.Dynamic(w.t, w.central.Config()).Resource(schema.GroupVersionResource{Group: "master.kubecarrier.io", Version: "v1alpha1", Resource: "peers"})
+	for _, subresources := range [][]string{nil, {"status"}} {
+		_, err = peers.Apply(w.t.Context(), p.Name(), peer, metav1.ApplyOptions{FieldManager: "test", Force: true}, subresources...)
+		require.NoError(w.t, err)
+	}
+}
+
+// token returns a token of the ServiceAccount ci/deployer of the central plane.
+func (w *world) token(audience string) string {
+	w.t.Helper()
+	d := planetest.Dynamic(w.t, w.central.Config())
+	planetest.Apply(w.t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: ci}}")
+	planetest.Apply(w.t, w.central, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: deployer, namespace: ci}}")
+	request := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": "deployer", "namespace": "ci"},
+		"spec": map[string]any{"audiences": []any{audience}},
+	}}
+	answer, err := d.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace("ci").
+		Create(w.t.Context(), request, metav1.CreateOptions{}, "token")
+	require.NoError(w.t, err)
+	token, _, err := unstructured.NestedString(answer.Object, "status", "token")
+	require.NoError(w.t, err)
+	return token
+}
+
+// certify writes a new serving certificate, which is its own authority.
+func (w *world) certify() {
+	w.t.Helper()
+	own := newIssuer(w.t, "gateway")
+	w.write(mounted+"/tls/tls.crt", own.pem)
+	w.write(mounted+"/tls/tls.key", own.key)
+}
+
+// issuer signs certificates of clients, and is a serving certificate for 127.0.0.1.
+type issuer struct {
+	certificate *x509.Certificate
+	secret      *ecdsa.PrivateKey
+	pem, key    []byte
+}
+
+func newIssuer(t *testing.T, name string) *issuer {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
+	require.NoError(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &issuer{certificate, secret, pemOf("CERTIFICATE", der), keyOf(t, secret)}
+}
+
+// client returns the certificate and the key of a client.
+func (i *issuer) client(t *testing.T, name string, groups ...string) (certificate, key []byte) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name, Organization: groups},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, i.certificate, secret.Public(), i.secret)
+	require.NoError(t, err)
+	return pemOf("CERTIFICATE", der), keyOf(t, secret)
+}
+
+func keyOf(t *testing.T, secret *ecdsa.PrivateKey) []byte {
+	t.Helper()
+	der, err := x509.MarshalECPrivateKey(secret)
+	require.NoError(t, err)
+	return pemOf("EC PRIVATE KEY", der)
+}
+
+func pemOf(kind string, der []byte) []byte {
+	var b bytes.Buffer
+	_ = pem.Encode(&b, &pem.Block{Type: kind, Bytes: der})
+	return b.Bytes()
+}
