@@ -32,8 +32,11 @@ func (c conclusion) reason(ctx context.Context, result protocol.Result) error {
 		}
 		return nil
 	case protocol.Committed:
-		if result.Reason == protocol.Occupied {
+		switch {
+		case result.Reason == protocol.Occupied:
 			return c.occupied(result, true)
+		case result.Reason == protocol.Restored && c.r.machine.Op.Action == protocol.Remove:
+			return c.rejoining(region.PeerName(result.Peer))
 		}
 		return nil
 	case protocol.InDoubt:
@@ -129,6 +132,17 @@ func (c conclusion) known(result protocol.Result) error {
 		return &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: fmt.Errorf("%w after the commit may have been sent, so it is unknown whether it was in effect before: check what relied on it, and submit it again if it is still wanted", ErrReturned)}
 	default:
 		return nil
+	}
+}
+
+// rejoining returns the error of a committed removal whose object is in a peer that is being brought back. The object may
+// be one that the peer had before it was restored, and another object may have the name.
+func (c conclusion) rejoining(peer region.PeerName) error {
+	return &InDoubtError{
+		Operation: c.r.operationID(),
+		Settles: fmt.Sprintf("the object with UID %s in peer %s is being removed, but the peer is being brought back: once it is back (atollctl peer comeback %s), remove the name again if an object still has it",
+			c.r.machine.Op.UID, peer, peer),
+		Err: &region.Error{Peer: peer, Op: string(c.r.machine.Op.Action), Err: ErrReturned},
 	}
 }
 

@@ -169,10 +169,11 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 // namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
 // continues once these objects are removed. If Operation.State is Done, and the error is a *HeldError
 // that wraps ErrReturned, too, then one object was removed, and another object of the name was found,
-// in a peer that was restored from an older state or because of such a restore. The error is an *InDoubtError if the outcome is not
-// known yet. Any other error wraps ErrAborted or ErrEnded, unless Remove rejects the call before
-// the removal begins. If the removal is neither committed nor in doubt, it has not removed the
-// object.
+// in a peer that was restored from an older state or because of such a restore. The error is an *InDoubtError if the
+// outcome is not known yet. If it wraps ErrReturned and Operation.State is Committed, the object of a peer that is being
+// brought back is removed, and another object may have the name. Any other error wraps ErrAborted or
+// ErrEnded, unless Remove rejects the call before the removal begins. If the removal is neither
+// committed nor in doubt, it has not removed the object.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

@@ -5,6 +5,10 @@ package mutants
 
 var fanoutMutants = []mutant{
 	{
+		"a removal in a peer that is being brought back is no plain success", "it is reported as committed",
+		"conclude_error.go", "		case result.Reason == protocol.Restored && c.r.machine.Op.Action == protocol.Remove:\n			return c.rejoining(region.PeerName(result.Peer))\n", "", "TestAnOperationSaysThatItsHomeIsBeingBroughtBack",
+	},
+	{
 		"a deletion names the resourceVersion that was read", "it names the UID alone",
 		"caller.go", "Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},", "Preconditions:     &metav1.Preconditions{UID: &uid},", "TestADeletionHasPreconditions",
 	},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -149,7 +150,7 @@ func (l *Limits) check(f *faults) {
 func (f *faults) address(path, address string) {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 		f.add(path, fmt.Sprintf("%q is no address", address), "HOST:PORT or :PORT")
-	} else if _, err := net.LookupPort("tcp", port); err != nil {
+	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		f.add(path, fmt.Sprintf("%q has no valid port", address), "a port from 0 to 65535")
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/config"
@@ -199,13 +198,6 @@ func read(t *testing.T, client *http.Client, url, token string) (int, string) {
 // client returns the configuration of a client for a path of the gateway.
 func (p *program) client(path, token string) *rest.Config {
 	return &rest.Config{Host: p.address + path, BearerToken: token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
-}
-
-func (p *program) dynamic(path, token string) dynamic.Interface {
-	p.t.Helper()
-	d, err := dynamic.NewForConfig(p.client(path, token))
-	require.NoError(p.t, err)
-	return d
 }
 
 // output collects audit events.

@@ -163,6 +163,9 @@ func (s lookTask) step(r Reply) {
 	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
 		// The peer is rejoining: its list of members does not count yet, and the change that
 		// readmits the peer decides about its objects.
+		if m.Op.Action == Remove {
+			m.because(Restored, s.Peer) // another member may have an object of the name
+		}
 		s.finish()
 	case r.Code == OK:
 		m.Set, m.HaveSet = r.PeerSet, true
