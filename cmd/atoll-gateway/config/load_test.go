@@ -161,7 +161,7 @@ func TestFaults(t *testing.T) {
 	anything := []string{ // these take any value that has the right type
 		"source.file", "source.directory", "source.central.kubeconfigFile", "source.central.namespace", "source.cacheDirectory",
 		"authentication.tokenReview.kubeconfigFile", "authentication.mappings.user", "authentication.mappings.group",
-		"tokenKeysFile", "audit.file", "log.requests", "authentication.jwt", // whose fields have rows
+		"authentication.passUIDs", "tokenKeysFile", "audit.file", "log.requests", "authentication.jwt", // whose fields have rows
 	}
 	for _, path := range fieldsOf(reflect.TypeFor[config.Configuration](), "") {
 		require.True(t, named[path] || slices.Contains(anything, path), "no row has a wrong value of %s", path)

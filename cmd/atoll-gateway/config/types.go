@@ -90,6 +90,9 @@ type Authentication struct {
 	// Mappings are the identities beginning with "system:" that may act in the regions, by the name that they have there.
 	// Without a mapping, such a group is left out, and such a user is refused.
 	Mappings []Mapping `json:"mappings,omitempty"`
+	// PassUIDs passes the UIDs of users on. The gateway then needs the right to impersonate each UID in each region, and a
+	// UID of one cluster means nothing in another one. Default: false.
+	PassUIDs bool `json:"passUIDs,omitempty"`
 	// ExtraKeys are the keys of a user's extra values that are passed on. Default: none.
 	ExtraKeys []string `json:"extraKeys,omitempty"`
 }

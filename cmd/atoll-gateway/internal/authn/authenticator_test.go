@@ -34,7 +34,7 @@ func TestMappings(t *testing.T) {
 		want    router.User
 		refused bool
 	}{
-		{user: user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"dev", "system:authenticated"}}, want: router.User{Name: "alice", UID: "1", Groups: []string{"dev"}}},
+		{user: user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"dev", "system:authenticated"}}, want: router.User{Name: "alice", Groups: []string{"dev"}}},
 		{user: user.DefaultInfo{Name: "mallory", Groups: []string{"system:masters"}}, want: router.User{Name: "mallory"}},
 		{user: user.DefaultInfo{Name: "mallory", Groups: []string{"system:monitoring"}}, want: router.User{Name: "mallory"}},
 		{user: user.DefaultInfo{Name: "alice", Groups: []string{"admins", "", "ci", "system:serviceaccounts:ci"}}, want: router.User{Name: "alice", Groups: []string{"system:monitoring", "ci"}}},
@@ -58,6 +58,10 @@ func TestMappings(t *testing.T) {
 			require.True(t, a.Groups(group))
 		}
 	}
+	a.mappings.uids = true
+	got, err := a.mappings.acting(&user.DefaultInfo{Name: "alice", UID: "1"})
+	require.NoError(t, err)
+	require.Equal(t, router.User{Name: "alice", UID: "1"}, got)
 	require.False(t, a.Users("system:serviceaccount:ci:deployer"))
 	require.False(t, a.Users("system:monitoring"))
 	require.False(t, a.Groups("system:masters"))
@@ -65,7 +69,7 @@ func TestMappings(t *testing.T) {
 
 func TestTokenFile(t *testing.T) {
 	path := file(t, "tokens.csv", "t1,alice,1,\"dev,ops\"\nt2,bob,2\n")
-	a := newAuthenticator(t, &config.Authentication{TokenFile: &config.TokenFile{File: path}})
+	a := newAuthenticator(t, &config.Authentication{TokenFile: &config.TokenFile{File: path}, PassUIDs: true})
 	id, caller, err := a.Authenticate(request(t, "t1"))
 	require.NoError(t, err)
 	require.Equal(t, router.Impersonate(router.User{Name: "alice", UID: "1", Groups: []string{"dev", "ops"}}).Fingerprint(), id.Fingerprint())

@@ -21,10 +21,11 @@ const systemPrefix = "system:"
 type mappings struct {
 	users, groups map[string]string
 	extra         []string
+	uids          bool
 }
 
 func newMappings(c *config.Authentication) mappings {
-	m := mappings{users: map[string]string{}, groups: map[string]string{}, extra: c.ExtraKeys}
+	m := mappings{users: map[string]string{}, groups: map[string]string{}, extra: c.ExtraKeys, uids: c.PassUIDs}
 	for _, mapping := range c.Mappings {
 		if mapping.User != "" {
 			m.users[mapping.User] = mapping.As
@@ -44,7 +45,10 @@ func (m mappings) acting(u user.Info) (router.User, error) {
 			return router.User{}, fmt.Errorf("%w: user %q acts in no region without an entry in authentication.mappings", router.ErrIdentity, name)
 		}
 	}
-	acting := router.User{Name: name, UID: u.GetUID()}
+	acting := router.User{Name: name}
+	if m.uids {
+		acting.UID = u.GetUID()
+	}
 	for _, group := range u.GetGroups() {
 		as, mapped := m.groups[group]
 		if !mapped {

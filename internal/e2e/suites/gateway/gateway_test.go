@@ -52,7 +52,7 @@ func TestGateway(t *testing.T) {
 	for name, token := range map[string]string{"another audience": w.token("https://another"), "no token": "x"} {
 		out, err := a.kubectl(caller{[]string{"--token=" + token}}, europe, "get", "configmaps", "-n", "default")
 		require.Error(t, err, name)
-		require.Contains(t, out, "Unauthorized", name)
+		require.Contains(t, out, "You must be logged in to the server", name)
 	}
 
 	require.NoError(t, w.central.Kill(t.Context()))
