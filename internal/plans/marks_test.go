@@ -27,6 +27,7 @@ var unwritten = map[string]string{
 	"router.atoll.dev/region":          "in merged lists of a router, never stored",
 	"splitter.atoll.dev/weight":        "a person writes it on a SyncTarget",
 	"syncer.atoll.dev/abandon":         "a person writes it on a SyncTarget",
+	"atoll.dev/peers":                  "in a file",
 	"atoll.dev/routes":                 "in a file",
 	"atoll.dev/wal":                    "in a file",
 }
