@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ buildcost: ## measure the cost of the quickstart's first build, and write it to 
 
 surface: ## write the exported identifiers with their users to docs/evidence/surface.md
 	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
+
+image: ## build the OCI image of cmd/atoll-gateway into bin/atoll-gateway.oci, and print its digest (minutes)
+	rm -rf bin/atoll-gateway.oci && mkdir -p bin
+	cd tools/image && go run . -program cmd/atoll-gateway -out "$(CURDIR)/bin/atoll-gateway.oci"
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...

@@ -3,7 +3,7 @@
 
 // Command image builds the OCI image of a program of this repository, without a container engine:
 //
-//	go -C tools run ./image -program cmd/atoll-gateway -out /tmp/atoll-gateway
+//	go -C tools/image run . -program cmd/atoll-gateway -out /tmp/atoll-gateway
 //
 // The image has nothing but the program, and the certificate authorities of Mozilla from golang.org/x/crypto/x509roots.
 // It runs as the user 65532. The output is a folder in the layout of OCI, which "skopeo copy oci:FOLDER ..." and "crane

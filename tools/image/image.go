@@ -38,7 +38,7 @@ func compile(ctx context.Context, program, arch string) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "program")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, ".")
-	cmd.Dir = filepath.Join("..", filepath.FromSlash(program))
+	cmd.Dir = filepath.Join("..", "..", filepath.FromSlash(program))
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=", "GOAMD64=", "GOARM64=", "GOEXPERIMENT=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build of %s: %w: %s", program, err, text)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,8 +15,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
@@ -30,7 +32,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if *out == "" || flags.NArg() > 0 {
-		return fmt.Errorf("-out is missing, or there are other arguments; accepted: -program FOLDER -arch ARCHITECTURE -out FOLDER")
+		return errors.New("-out is missing, or there are other arguments; accepted: -program FOLDER -arch ARCHITECTURE -out FOLDER")
 	}
 	binary, err := compile(ctx, *program, *arch)
 	if err != nil {
