@@ -26,6 +26,10 @@ import (
 )
 
 func main() {
+	if err := refuse(os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(2)
+	}
 	ctx := ending.Context(context.Background())
 	if err := run(ctx, os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "gateway:", err)

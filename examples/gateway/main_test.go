@@ -11,12 +11,16 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/atoll-dev/atoll/cmd/atoll-gateway/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,4 +74,23 @@ func code(t *testing.T, transport http.RoundTripper, url, token string) int {
 		return got != http.StatusNotFound && got != http.StatusServiceUnavailable
 	}, time.Minute, time.Millisecond)
 	return got
+}
+
+// Each flag of earlier releases has a successor in the configuration.
+func TestRefuse(t *testing.T) {
+	require.NoError(t, refuse(nil))
+	require.ErrorContains(t, refuse([]string{"-peers", "peers.yaml", "--users=x"}),
+		"-peers is now the field source.file, -users is now the field authentication.tokenFile.file")
+	require.Error(t, refuse([]string{"more"}))
+	for flag, field := range successors {
+		at := reflect.TypeFor[config.Configuration]()
+		for name := range strings.SplitSeq(field, ".") {
+			if at.Kind() == reflect.Pointer {
+				at = at.Elem()
+			}
+			next, ok := at.FieldByNameFunc(func(n string) bool { return strings.EqualFold(n, name) })
+			require.True(t, ok, "%s: there is no field %s", flag, field)
+			at = next.Type
+		}
+	}
 }
