@@ -59,8 +59,8 @@ var (
 // kept: their peer has none until source publishes.
 //
 // The file has mode 0600 and holds the credentials of all peers in plain text: put it where no other user can read or
-// write, for example on a volume in memory. It need not exist, but its directory must. A damaged file is renamed, see
-// Damaged. Errors: an argument is missing, the directory does not exist, the file cannot be read or renamed, or a later
+// write, for example on a volume in memory. It need not exist, but its directory must. A damaged file is renamed and
+// logged. Errors: an argument is missing, the directory does not exist, the file cannot be read or renamed, or a later
 // version of this library wrote it. If two processes share a file, the last write wins.
 func Keep(source Source, path string, opts KeepOptions) (*Kept, error) {
 	switch {
@@ -103,9 +103,6 @@ func (k *Kept) read() error {
 	}
 	return nil
 }
-
-// Damaged returns the path to which Keep renamed a damaged file. It returns "" if the file was intact or did not exist.
-func (k *Kept) Damaged() string { return k.damaged }
 
 // Since returns when the source published the peers that are published now, if they come from the file. Otherwise ok is
 // false: the peers are the present ones of the source, or there are none yet.

@@ -189,7 +189,7 @@ func TestKeptFile(t *testing.T) {
 		write(t, path, []byte(damage))
 		k, err := Keep(source, path, KeepOptions{})
 		require.NoError(t, err)
-		require.Equal(t, path+".damaged", k.Damaged(), damage)
+		require.Equal(t, path+".damaged", k.damaged, damage)
 		require.Nil(t, k.file)
 	}
 	write(t, path, []byte(strings.Replace(string(good), `"version":1`, `"version":2`, 1)))
