@@ -60,9 +60,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	logger := loggerOf(c.Log, stderr)
 	klog.SetLogger(logger)
-	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logger))
+	ctx = logr.NewContext(ctx, logger)
+	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx)) // issuers are asked for keys until the drain is over
 	defer cancel()
-	g, err := gateway.New(ctx, c, gateway.Options{Stdout: stdout})
+	g, err := gateway.New(lifetime, c, gateway.Options{Stdout: stdout})
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "%s: %v\n", *path, err)
 		return exitUsage

@@ -111,11 +111,11 @@ func (g *Gateway) Start(ctx context.Context) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", g.config.Serving.Address)
 	if err != nil {
-		return fmt.Errorf("serving.address: %w", err)
+		return fmt.Errorf("serving.address: %w", errors.Join(err, g.Close()))
 	}
 	health, err := config.Listen(ctx, "tcp", g.config.Health.Address)
 	if err != nil {
-		return fmt.Errorf("health.address: %w", errors.Join(err, listener.Close()))
+		return fmt.Errorf("health.address: %w", errors.Join(err, listener.Close(), g.Close()))
 	}
 	g.address, g.health = listener.Addr(), health.Addr()
 	close(g.serving)

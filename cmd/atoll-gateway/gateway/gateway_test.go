@@ -150,7 +150,9 @@ func TestWrongFiles(t *testing.T) {
 		"serving.address: ": func(c *config.Configuration) { c.Serving.Address = taken.Addr().String() },
 		"health.address: ":  func(c *config.Configuration) { c.Health.Address = taken.Addr().String() },
 	} {
-		g, err := gateway.New(t.Context(), s.config(edit), gateway.Options{})
+		c := s.config(edit)
+		c.Fanout = &config.Fanout{LogFile: s.path("taken")} // is closed by the first Start, so that the second one can open it
+		g, err := gateway.New(t.Context(), c, gateway.Options{})
 		require.NoError(t, err)
 		require.ErrorContains(t, g.Start(t.Context()), field)
 	}
