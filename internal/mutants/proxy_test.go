@@ -7,6 +7,14 @@ package mutants
 // guards at run time, one at a time.
 var proxyMutants = []mutant{
 	{
+		"a caller who cannot be checked is asked to retry", "the caller is refused",
+		"guards.go", "if errors.Is(err, region.ErrUnavailable) {", "if errors.Is(err, region.ErrUnavailable) && id.Flow() == \"\" {", "TestAnUncheckedCallerIsAskedToRetry",
+	},
+	{
+		"a watch ends without an error when the gateway drains", "it is cut short",
+		"drain.go", "err = io.EOF", "_ = io.EOF", "TestDraining",
+	},
+	{
 		"a request waits for its turn for a bounded time", "it waits for ever",
 		"gate.go", "timer := time.NewTimer(g.patience)", "timer := time.NewTimer(1000 * g.patience)", "TestGate|TestRefusalsNameTheBound",
 	},

@@ -5,6 +5,18 @@ package mutants
 
 var regionMutants = []mutant{
 	{
+		"kept credentials are used for the same cluster only", "they are used for any cluster of the name",
+		"keepfile.go", ` && p.UID != "" && p.UID == before.UID`, "", "TestKeptPeers",
+	},
+	{
+		"a peer whose credentials are withheld gets no kept ones", "it gets them",
+		"keepfile.go", "p.Credentials.err != nil && !p.Credentials.withheld", "p.Credentials.err != nil", "TestKeptPeers",
+	},
+	{
+		"only credentials that a kubeconfig expresses are kept", "others are kept as far as it does",
+		"keepfile.go", "err != nil || back.fingerprint != c.fingerprint", `err != nil || back.fingerprint == ""`, "TestCredentialsThatCannotBeKept",
+	},
+	{
 		"new credentials that reach another cluster are refused", "the UIDs of the clusters are not compared",
 		"uid.go", "if known := *c.uid.Load(); known != uid {", "if known := *c.uid.Load(); known == \"\" {", "TestRotateRefuses|TestNothingIsSentToAnotherCluster",
 	},

@@ -32,8 +32,9 @@ import (
 // compared requests alternate. The metric ratio is the proxy's throughput divided by the direct
 // throughput. The metric plain-ratio is the throughput of a plain proxy divided by the direct
 // throughput. The plain proxy, of net/http/httputil, uses alice's own credentials and only adds the
-// second hop. Clients, proxy, API server and etcd share the machine's cores, so the proxy's CPU
-// time reduces the others' throughput.
+// second hop. The metrics p50-over-plain and p99-over-plain are the median and the 99th percentile of
+// the latencies through the proxy, divided by those through the plain proxy. Clients, proxy, API
+// server and etcd share the machine's cores, so the proxy's CPU time reduces the others' throughput.
 func BenchmarkProxy(b *testing.B) {
 	g := newGatewayOf(b, router.Options{Budget: router.Budget{QPS: -1}})
 	namespace := planetest.Namespace(b, g.planes[0])
@@ -47,10 +48,13 @@ func BenchmarkProxy(b *testing.B) {
 	for _, answer := range []struct{ name, path string }{{"GET", path + "/settings-0"}, {"LIST-1MB", path}} {
 		for _, clients := range []int{1, 8} {
 			b.Run(fmt.Sprintf("%s/clients=%d", answer.name, clients), func(b *testing.B) {
-				straight, through, hop := getting(b, direct, answer.path), getting(b, proxied, answer.path), getting(b, plain, answer.path)
+				var proxyTook, plainTook latencies
+				straight := getting(b, direct, answer.path)
+				through, hop := proxyTook.of(getting(b, proxied, answer.path)), plainTook.of(getting(b, plain, answer.path))
 				for _, warm := range []func() error{straight, through, hop} {
 					batch(b, clients, clients, warm)
 				}
+				proxyTook.all, plainTook.all = nil, nil
 				var ratios, plains []float64
 				for b.Loop() {
 					d, t, h := batch(b, clients, 32, straight), batch(b, clients, 32, through), batch(b, clients, 32, hop)
@@ -60,9 +64,36 @@ func BenchmarkProxy(b *testing.B) {
 				slices.Sort(plains)
 				b.ReportMetric(ratios[len(ratios)/2], "ratio")
 				b.ReportMetric(plains[len(plains)/2], "plain-ratio")
+				b.ReportMetric(proxyTook.quantile(0.5)/plainTook.quantile(0.5), "p50-over-plain")
+				b.ReportMetric(proxyTook.quantile(0.99)/plainTook.quantile(0.99), "p99-over-plain")
 			})
 		}
 	}
+}
+
+// latencies collects how long requests took.
+type latencies struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+// of returns request with its time added to l.
+func (l *latencies) of(request func() error) func() error {
+	return func() error {
+		begun := time.Now()
+		err := request()
+		took := time.Since(begun)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, took)
+		return err
+	}
+}
+
+// quantile returns the latency that a share q of the requests did not exceed, in seconds.
+func (l *latencies) quantile(q float64) float64 {
+	slices.Sort(l.all)
+	return l.all[int(q*float64(len(l.all)-1))].Seconds()
 }
 
 // settingsOf returns the manifests of n ConfigMaps of 2 KB each.
