@@ -85,6 +85,10 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	case protocol.Withdraw:
 		return logWrite{result: r.conclusion().result(r.machine.Result)}
 	case protocol.Begin, protocol.Advance:
+		if !r.journal.Origin.Known() {
+			// No peer answered in time when the operation was submitted. It acts only in peers that have answered since.
+			r.journal.Origin = r.executor.clusters.identities.origin()
+		}
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
 		e := r.entry.present()

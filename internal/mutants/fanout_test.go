@@ -5,6 +5,10 @@ package mutants
 
 var fanoutMutants = []mutant{
 	{
+		"an entry stores the ring as soon as it is known", "only if it was known when the operation was submitted",
+		"runner.go", "			r.journal.Origin = r.executor.clusters.identities.origin()\n", "", "TestAnEntryStoresTheRingThatAnswersLate",
+	},
+	{
 		"a removal in a peer that is being brought back is no plain success", "it is reported as committed",
 		"conclude_error.go", "		case result.Reason == protocol.Restored && c.r.machine.Op.Action == protocol.Remove:\n			return c.rejoining(region.PeerName(result.Peer))\n", "", "TestAnOperationSaysThatItsHomeIsBeingBroughtBack",
 	},
