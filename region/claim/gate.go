@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -49,9 +48,10 @@ func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase,
 	conditions := conditionsOf(cluster)
 	g := gate{Conditions: only(conditions, regionBound)}
 	meta.SetStatusCondition(&g.Conditions, c)
-	open := c.Status == metav1.ConditionTrue
-	if !open || !phaseIsAnothers(cluster) {
-		g.Phase, g.ObservedGeneration = phaseOf(cluster, open, conditions), cluster.GetGeneration()
+	if c.Status != metav1.ConditionTrue || !phaseIsAnothers(cluster) {
+		meta.SetStatusCondition(&conditions, c)
+		g.Phase = v1alpha1.ServiceClusterPhaseOf(stageOf(cluster), leaving(cluster), conditions)
+		g.ObservedGeneration = cluster.GetGeneration()
 	}
 	return g
 }
@@ -63,25 +63,6 @@ func conditionsOf(cluster *unstructured.Unstructured) []metav1.Condition {
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s)
 	}
 	return s.Conditions
-}
-
-// phaseOf derives the phase from the conditions. A missing condition does not count as False.
-func phaseOf(cluster *unstructured.Unstructured, open bool, conditions []metav1.Condition) v1alpha1.ServiceClusterPhase {
-	is := func(t v1alpha1.ServiceClusterConditionType, s metav1.ConditionStatus) bool {
-		c := meta.FindStatusCondition(conditions, string(t))
-		return c != nil && c.Status == s
-	}
-	switch {
-	case leaving(cluster):
-		return v1alpha1.ServiceClusterTerminating
-	case !open, stageOf(cluster) != fanoutv1alpha1.StageConfigured, is(v1alpha1.ServiceClusterConditionClaimed, metav1.ConditionFalse):
-		return v1alpha1.ServiceClusterPending
-	case is(v1alpha1.ServiceClusterConditionReachable, metav1.ConditionFalse), is(v1alpha1.ServiceClusterConditionReady, metav1.ConditionFalse):
-		return v1alpha1.ServiceClusterNotReady
-	case is(v1alpha1.ServiceClusterConditionReachable, metav1.ConditionUnknown):
-		return v1alpha1.ServiceClusterPending
-	}
-	return v1alpha1.ServiceClusterReady
 }
 
 // phaseIsAnothers reports whether another manager wrote the phase.
