@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"region/claim":             {"internal", "fanout", "region"},
 	"region/central":           {"internal", "fanout/v1alpha1", "region"},
 	"region/inventory":         {"internal", "region"},
+	"region/servicecluster":    {"internal", "fanout/v1alpha1", "region"},
 	"region/shard":             {"internal", "region"},
 	"region/regiontest":        {"internal", "region", "config"},
 	"region/v1alpha1":          {"fanout/v1alpha1"},

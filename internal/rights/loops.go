@@ -46,6 +46,11 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"events": func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return []*rbacv1.ClusterRole{Events()}, nil
 	},
+	"serviceclusters": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		r := ServiceClusters()
+		r.Rules = append(r.Rules, kubeSystem()) // for the Ring of the Controller's peers
+		return either(p, r, nil), nil
+	},
 	"shards": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return nil, inside(p, Shards(p.Namespace))
 	},

@@ -99,6 +99,17 @@ func Claims() *rbacv1.ClusterRole {
 	)
 }
 
+// ServiceClusters returns the least ClusterRole in a peer for running a servicecluster.Controller. The right to read
+// Secrets holds in all namespaces, because accounts come and go. Where all accounts are known, bind the rule about Secrets
+// in their namespaces instead.
+func ServiceClusters() *rbacv1.ClusterRole {
+	return role("atoll-serviceclusters",
+		rule(regionv1alpha1.Resource("serviceclusters"), "list", "watch"),
+		rule(regionv1alpha1.Resource("serviceclusters/status"), "patch"),
+		rule(schema.GroupResource{Resource: "secrets"}, "get"),
+	)
+}
+
 // ClaimsCentral returns the least ClusterRole in a central plane for running a claim.Arbiter. It is
 // to be bound in the namespace of the decisions.
 func ClaimsCentral() *rbacv1.ClusterRole {

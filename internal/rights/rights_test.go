@@ -84,13 +84,14 @@ func TestLoops(t *testing.T) {
 	t.Parallel()
 	type names struct{ peer, central []string }
 	want := map[string]names{
-		"accounts": {[]string{"atoll-accounts"}, []string{"atoll-accounts-central"}},
-		"catalog":  {[]string{"atoll-catalog"}, []string{"atoll-catalog"}},
-		"claims":   {[]string{"atoll-claims"}, []string{"system/atoll-claims-central"}},
-		"events":   {[]string{"atoll-events"}, []string{"atoll-events"}},
-		"fanout":   {[]string{"atoll"}, []string{"atoll-central"}},
-		"peers":    {[]string{"atoll-peers"}, []string{"atoll-peers-central", "system/atoll-kubeconfigs"}},
-		"shards":   {nil, []string{"system/atoll-shards"}},
+		"accounts":        {[]string{"atoll-accounts"}, []string{"atoll-accounts-central"}},
+		"catalog":         {[]string{"atoll-catalog"}, []string{"atoll-catalog"}},
+		"claims":          {[]string{"atoll-claims"}, []string{"system/atoll-claims-central"}},
+		"events":          {[]string{"atoll-events"}, []string{"atoll-events"}},
+		"fanout":          {[]string{"atoll"}, []string{"atoll-central"}},
+		"peers":           {[]string{"atoll-peers"}, []string{"atoll-peers-central", "system/atoll-kubeconfigs"}},
+		"shards":          {nil, []string{"system/atoll-shards"}},
+		"serviceclusters": {[]string{"atoll-serviceclusters"}, nil},
 	}
 	require.Len(t, LoopNames(), len(want))
 	want["placement"] = names{[]string{"atoll-placement"}, []string{"atoll-placement"}}
