@@ -15,6 +15,7 @@ const (
 	aController  = "account.Controller"
 	aCatalog     = "account.Catalog"
 	anArbiter    = "region/claim.Arbiter"
+	aProber      = "region/servicecluster.Controller"
 	aMaster      = "region/central.Master"
 	aPeers       = "region/central.Peers"
 	aMember      = "region/shard.Members"
@@ -169,6 +170,7 @@ var fields = []row{
 	{claimsType, "metadata.ownerReferences", anArbiter, "atoll-region-claim", "the ServiceCluster that the claim was made for"},
 	{claimsType, "status.*", anArbiter, "atoll-region-claim", "the holder of the region"},
 	{clustersType, "status.*", anArbiter, "atoll-region-claim", "whether the ServiceCluster's region is this peer's"},
+	{clustersType, "status.*", aProber, "atoll-service-cluster", "whether the name is claimed and the cluster answers, its version, and the phase while the region is bound"},
 	{leasesType, "*", anArbiter, "atoll-region-claim", "the decision on a region, in the plane"},
 	{leasesType, "metadata.labels[claim.atoll.dev/decision]", anArbiter, "atoll-region-claim", "distinguishes decisions from other Leases"},
 	{leasesType, "metadata.annotations[claim.atoll.dev/region]", anArbiter, "atoll-region-claim", "the region that is decided on"},
@@ -197,6 +199,8 @@ var turns = []turn{
 		"A Syncer and a targets.Controller write those with their own label."},
 	{rolesType, "*", "A Controller and a Coordinator call one function on the Account that the peer holds, under one manager, and write only differences."},
 	{bindingsType, "*", "As of Roles."},
+	{clustersType, "status.*", "Each condition has one writer: RegionBound is the Arbiter's, the others are the servicecluster.Controller's. While the region is not bound the Arbiter owns the phase and the observed " +
+		"generation, and the Controller leaves them out; while it is bound the Controller writes them, and the Arbiter leaves them out as soon as it sees another manager on the phase. Both derive the phase by one function, and write by resourceVersion."},
 	{leasesType, "*", "Never one object: an Arbiter writes those with the label claim.atoll.dev/decision, Members those with region.atoll.dev/shard-group."},
 	{targetsType, "status.*", "One manager, which owns the whole status: each applies the status as it read it, with its own conditions changed, by resourceVersion, and reads again after a conflict. " +
 		"A targets.Controller writes Ready and Reachable only while no Syncer reports; heartbeat, capacity and types are the Syncer's."},

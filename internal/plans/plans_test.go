@@ -42,6 +42,7 @@ var scenarios = []struct {
 	{"placement-life", placementLife, 10, 0, 500, 250},
 	{"together", together, 10, 100, 0, 1000},
 	{"claims", claims, 30, 0, 400, oneASecond},
+	{"serviceclusters", serviceClusters, 15, 200, 0, oneASecond},
 	{"contested", contested, 15, 0, 400, oneASecond},
 	{"central", centralPlane, 25, 150, 0, oneASecond},
 	{"accounts", accounts, 6, 60, 0, oneASecond},
