@@ -5,10 +5,14 @@ package region_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +58,34 @@ func TestUntrustedClientRefusesConfigurationsWithFunctions(t *testing.T) {
 	}
 	_, _, err := region.Credentials{}.UntrustedClient(nil)
 	require.Error(t, err)
+}
+
+// TestUntrustedClientBelievesNothing has a server that redirects, and one that sends a large header.
+func TestUntrustedClientBelievesNothing(t *testing.T) {
+	t.Parallel()
+	var followed atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/target", http.StatusFound) })
+	mux.HandleFunc("/target", func(http.ResponseWriter, *http.Request) { followed.Add(1) })
+	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 128<<10)) })
+	server := httptest.NewTLSServer(mux)
+	defer server.Close()
+	credentials, err := region.FromConfig(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}})
+	require.NoError(t, err)
+	client, address, err := credentials.UntrustedClient(nil)
+	require.NoError(t, err)
+	get := func(path string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address.JoinPath(path).String(), nil)
+		require.NoError(t, err)
+		return client.Do(req)
+	}
+	resp, err := get("away")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusFound, resp.StatusCode)
+	require.Zero(t, followed.Load())
+	_, err = get("large") //nolint:bodyclose // there is no response
+	require.ErrorContains(t, err, "header")
 }

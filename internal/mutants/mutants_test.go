@@ -39,6 +39,7 @@ var tables = []table{
 	{dir: "region", mutants: regionMutants},
 	{dir: "region/claim", mutants: claimMutants},
 	{dir: "region/central", mutants: centralMutants},
+	{dir: "region/servicecluster", mutants: serviceclusterMutants},
 	{dir: "router", mutants: routerMutants},
 	{dir: "router/aggregate", mutants: aggregateMutants},
 	{dir: "router/aggregate/internal/splice", mutants: spliceMutants},

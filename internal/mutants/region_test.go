@@ -116,4 +116,16 @@ var regionMutants = []mutant{
 		"the body of an answer to a probe is bounded", "it is read whole",
 		"uid.go", "io.ReadAll(io.LimitReader(resp.Body, maxAnswer))", "io.ReadAll(io.LimitReader(resp.Body, maxAnswer<<20))", "TestAnswersOfPeersAreBounded",
 	},
+	{
+		"a client for servers that are not trusted follows no redirect", "it follows them",
+		"untrusted.go", "return http.ErrUseLastResponse", "return nil", "TestUntrustedClientBelievesNothing",
+	},
+	{
+		"a client for servers that are not trusted bounds the header", "net/http's bound applies",
+		"untrusted.go", ", MaxResponseHeaderBytes: untrustedHeader,", ", MaxResponseHeaderBytes: untrustedHeader << 8,", "TestUntrustedClientBelievesNothing",
+	},
+	{
+		"a client for servers that are not trusted uses no proxy", "it uses that of the environment",
+		"untrusted.go", "		DialContext: dial,", "		Proxy: http.ProxyFromEnvironment, DialContext: dial,", "TestUntrustedClientUsesOnlyTheGivenDialer",
+	},
 }

@@ -251,9 +251,7 @@ func TestDeadClustersOfOneAccountDelayNobody(t *testing.T) {
 		passes(time.Minute)
 		w.start(Options{Workers: 8, PerAccount: 3})
 		passes(time.Minute)
-		w.probe.mu.Lock()
-		require.Equal(t, 3, w.probe.most)
-		w.probe.mu.Unlock()
+		require.Equal(t, 3, w.probe.mostAtOnce())
 		other := "other"
 		w.create(w.of("us"), "v1", "namespaces", "Namespace", "", other, nil)
 		w.create(w.of("us"), "v1", "secrets", "Secret", other, "kubeconfig", map[string]any{"stringData": map[string]any{SecretKey: "good"}})
@@ -417,5 +415,30 @@ func TestAShardIsLeftToItsOwner(t *testing.T) {
 		shard.own()
 		passes(time.Second)
 		require.Equal(t, "Ready Complete Answered", w.shows("us", "a"))
+	})
+}
+
+// TestAStatusReachesOnlyTheServiceClusterThatWasProbed replaces the ServiceCluster during a probe.
+func TestAStatusReachesOnlyTheServiceClusterThatWasProbed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.arbitrate()
+		w.probe.slow["good"] = 5 * time.Second
+		var readySince atomic.Pointer[types.UID]
+		w.start(Options{Observer: &Observer{Reported: func(_ context.Context, e ReportEvent) {
+			if e.Ready == metav1.ConditionTrue {
+				readySince.Store(&e.UID)
+			}
+		}}})
+		w.secret("us", "kubeconfig", "good")
+		w.apply("us", "a", "kubeconfig")
+		w.commit("us", "a")
+		for w.probe.count("good") == 0 {
+			passes(100 * time.Millisecond)
+		}
+		w.delete("us", "a")
+		w.apply("us", "a", "kubeconfig")
+		passes(time.Minute)
+		require.Nil(t, readySince.Load())
+		require.Contains(t, w.shows("us", "a"), "Unclaimed Pending")
 	})
 }

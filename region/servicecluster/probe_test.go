@@ -101,7 +101,7 @@ func TestAnswersThatAreNoVersion(t *testing.T) {
 		"terminal codes":    `{"gitVersion":"v1.36\u001b[31m"}`,
 		"white space":       `{"gitVersion":"v1.36 or so"}`,
 		"long":              `{"gitVersion":"v` + strings.Repeat("1", 64) + `"}`,
-		"larger than bound": `{"gitVersion":"v1"` + strings.Repeat(" ", answerLimit) + "}",
+		"larger than bound": `{"gitVersion":"v1"}` + strings.Repeat(" ", answerLimit),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

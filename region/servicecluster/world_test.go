@@ -282,6 +282,13 @@ func (f *fakeProbe) count(kubeconfig string) int {
 	return f.asked[kubeconfig]
 }
 
+// mostAtOnce returns how many probes have run at once.
+func (f *fakeProbe) mostAtOnce() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most
+}
+
 func (f *fakeProbe) probe(ctx context.Context, kubeconfig []byte) (v1alpha1.KubernetesVersion, error) {
 	f.mu.Lock()
 	f.asked[string(kubeconfig)]++
