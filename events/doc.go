@@ -16,6 +16,8 @@
 //	Peer in the central plane     PeerReady; Unreachable, CredentialsRejected, IsMaster, SameCluster and the
 //	                              other reasons of its condition Ready
 //	RegionClaim in its peer       Bound, Conflict, and Lost if it was Bound before; Contradicted
+//	ServiceCluster in its peer    ClusterReady; Held, KubeconfigInvalid or Unreachable; if it was Ready before, also the
+//	                              other reasons of its condition Ready
 //	Account in the central plane  Converged; PeersMissing, PeersUnknown, PeersNotReady or Conflict; Removed
 //	Account in a peer             Repaired or RepairFailed, Orphaned
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/claim"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	"github.com/atoll-dev/atoll/region/servicecluster"
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -120,6 +121,44 @@ func ofClaim(e claim.ReportEvent) (Event, bool) {
 		return Event{}, false
 	}
 	return event, true
+}
+
+// ServiceClusters returns an Observer for servicecluster.Controller, whose ServiceClusters are in peers. The Observer also
+// calls next, which may be nil.
+func (r *Recorder) ServiceClusters(peers region.Directory, next *servicecluster.Observer) *servicecluster.Observer {
+	if r == nil {
+		return next
+	}
+	if next == nil {
+		next = &servicecluster.Observer{}
+	}
+	o := *next
+	o.Reported = func(ctx context.Context, e servicecluster.ReportEvent) {
+		if event, ok := ofServiceCluster(e); ok {
+			r.recordIn(peers, e.Peer, event)
+		}
+		if next.Reported != nil {
+			next.Reported(ctx, e)
+		}
+	}
+	return &o
+}
+
+func ofServiceCluster(e servicecluster.ReportEvent) (Event, bool) {
+	event := Event{
+		About: Object{
+			APIVersion: regionv1alpha1.GroupVersion.String(), Kind: "ServiceCluster", Namespace: e.Region.Provider, Name: e.Region.Name, UID: e.UID,
+		},
+		Type: Warning, Reason: e.Reason, Message: e.Message,
+	}
+	switch regionv1alpha1.ServiceClusterConditionReason(e.Reason) {
+	case regionv1alpha1.ServiceClusterReasonComplete:
+		event.Type, event.Reason = Normal, "ClusterReady"
+		return event, e.Before != metav1.ConditionTrue
+	case regionv1alpha1.ServiceClusterReasonHeld, regionv1alpha1.ServiceClusterReasonKubeconfigInvalid, regionv1alpha1.ServiceClusterReasonUnreachable:
+		return event, true
+	}
+	return event, e.Before == metav1.ConditionTrue && regionv1alpha1.ServiceClusterConditionReason(e.Reason) != regionv1alpha1.ServiceClusterReasonRemoving
 }
 
 // Accounts returns an Observer for account.Replicator and account.Controller. The central objects

@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -59,6 +60,29 @@ func TestWhatPeopleSeeOfClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireEvent(t, c.want)(ofClaim(claim.ReportEvent{Before: c.before, Phase: c.now}))
+		})
+	}
+}
+
+func TestWhatPeopleSeeOfServiceClusters(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		e    servicecluster.ReportEvent
+		want string
+	}{
+		"new":             {servicecluster.ReportEvent{Ready: "Unknown", Reason: "Pending"}, ""},
+		"ready":           {servicecluster.ReportEvent{Before: "Unknown", Ready: "True", Reason: "Complete"}, "Normal ClusterReady"},
+		"ready as ever":   {servicecluster.ReportEvent{Before: "True", Ready: "True", Reason: "Complete"}, ""},
+		"unreachable":     {servicecluster.ReportEvent{Before: "True", Ready: "False", Reason: "Unreachable"}, "Warning Unreachable"},
+		"bad kubeconfig":  {servicecluster.ReportEvent{Before: "Unknown", Ready: "False", Reason: "KubeconfigInvalid"}, "Warning KubeconfigInvalid"},
+		"held":            {servicecluster.ReportEvent{Ready: "False", Reason: "Held"}, "Warning Held"},
+		"lost its region": {servicecluster.ReportEvent{Before: "True", Ready: "False", Reason: "RegionUnbound"}, "Warning RegionUnbound"},
+		"no region yet":   {servicecluster.ReportEvent{Before: "Unknown", Ready: "False", Reason: "RegionUnbound"}, ""},
+		"removed":         {servicecluster.ReportEvent{Before: "True", Ready: "False", Reason: "Removing"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireEvent(t, c.want)(ofServiceCluster(c.e))
 		})
 	}
 }
@@ -134,6 +158,15 @@ func TestObserversPassOn(t *testing.T) {
 		claims.Gated(ctx, claim.GateEvent{})
 		claims.Contradicted(ctx, claim.ContradictEvent{Region: region.Key{Provider: "loodse", Name: "us-east-1"}, Peer: "eu", UID: "2", Holder: "eu"})
 
+		clusters := s.r.ServiceClusters(ring, &servicecluster.Observer{
+			Reported: func(context.Context, servicecluster.ReportEvent) { note("cluster reported") },
+			Probed:   func(context.Context, servicecluster.ProbeEvent) { note("cluster probed") },
+		})
+		clusters.Reported(ctx, servicecluster.ReportEvent{
+			Region: region.Key{Provider: "loodse", Name: "us-east-1"}, Peer: "eu", UID: "5", Ready: metav1.ConditionTrue, Reason: "Complete", Message: "the cluster can be used",
+		})
+		clusters.Probed(ctx, servicecluster.ProbeEvent{})
+
 		accounts := s.r.Accounts(s.api, ring, &account.Observer{
 			Ready:      func(context.Context, account.ReadyEvent) { note("converged") },
 			Removed:    func(context.Context, account.RemoveEvent) { note("removed") },
@@ -150,7 +183,7 @@ func TestObserversPassOn(t *testing.T) {
 		accounts.Replicated(ctx, account.ReplicateEvent{})
 
 		require.Equal(t, []string{
-			"ready", "master", "reported", "gated", "contradicted", "converged", "removed", "repaired", "orphaned", "orphaned", "replicated",
+			"ready", "master", "reported", "gated", "contradicted", "cluster reported", "cluster probed", "converged", "removed", "repaired", "orphaned", "orphaned", "replicated",
 		}, told)
 		passes(time.Second)
 		reasons := func(api region.API, namespace string) (all []string) {
@@ -163,7 +196,7 @@ func TestObserversPassOn(t *testing.T) {
 		}
 		require.ElementsMatch(t, []string{"PeerReady", "Converged", "Removed"}, reasons(s.api, "default"))
 		require.ElementsMatch(t, []string{"Repaired", "Orphaned"}, reasons(conn, "default"))
-		require.ElementsMatch(t, []string{"Bound", "Contradicted"}, reasons(conn, "loodse"))
+		require.ElementsMatch(t, []string{"Bound", "Contradicted", "ClusterReady"}, reasons(conn, "loodse"))
 		require.EqualValues(t, 1, s.r.Dropped(), "there is no such peer")
 
 		// next may be nil.

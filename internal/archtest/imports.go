@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"fanout":   {"internal", "account/v1alpha1", "region", "wal"},
 	"account":  {"internal", "fanout", "region"},
 	"config":   {"internal", "region"},
-	"events":   {"internal", "account", "region", "region/central", "region/claim"},
+	"events":   {"internal", "account", "region", "region/central", "region/claim", "region/servicecluster"},
 	"internal": nil,
 	"examples": {everything},
 
