@@ -89,9 +89,9 @@ buildcost: ## measure the cost of the quickstart's first build, and write it to 
 surface: ## write the exported identifiers with their users to docs/evidence/surface.md
 	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
 
-image: ## build the OCI image of cmd/atoll-gateway into bin/atoll-gateway.oci, and print its digest (minutes)
-	rm -rf bin/atoll-gateway.oci && mkdir -p bin
-	cd tools/image && go run . -program cmd/atoll-gateway -out "$(CURDIR)/bin/atoll-gateway.oci"
+image: ## build the OCI images of cmd/atoll-gateway and cmd/atoll-manager into bin/NAME.oci, and print their digests (minutes)
+	mkdir -p bin && rm -rf bin/atoll-gateway.oci bin/atoll-manager.oci
+	cd tools/image && for name in atoll-gateway atoll-manager; do go run . -program cmd/$$name -out "$(CURDIR)/bin/$$name.oci" || exit 1; done
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...

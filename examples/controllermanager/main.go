@@ -1,13 +1,12 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controllermanager runs the loops of Atoll under controller-runtime, in any number of
-// replicas, beside the central plane with its Peers, Accounts and KubeCarrier.
+// Command controllermanager runs the loops of cmd/atoll-manager in a manager of controller-runtime, beside the controllers
+// of your own.
 //
-// The replicas have no leader: they share the work by Leases. While the plane's KubeCarrier has
-// spec.master: true, each replica runs the ring of peers, the status of Peers, the arbitration of
-// RegionClaims, the replication and upkeep of Accounts, and the catalogue of regions. /healthz
-// and /readyz report the health of the replica, /metrics its work, and Events the changes of objects.
+//	go -C examples/controllermanager run . -config manager.yaml
+//
+// Begin reading at newManager, which has the code to copy. A program without controllers of its own is cmd/atoll-manager.
 package main
 
 import (
@@ -18,13 +17,18 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	runtime "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
+	"github.com/atoll-dev/atoll/cmd/atoll-manager/manager"
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
@@ -36,55 +40,75 @@ func main() {
 	}
 }
 
+// newManager returns a manager of controller-runtime that also runs Atoll's loops for the central plane of plane.
+func newManager(plane *rest.Config, c *config.Configuration, logger logr.Logger) (runtime.Manager, error) {
+	atoll, err := manager.New(c, manager.Options{Identity: os.Getenv("POD_NAME"), Central: plane, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	// Atoll serves its own health and metrics, at health.address.
+	m, err := runtime.New(plane, runtime.Options{Logger: logger, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return nil, err
+	}
+	return m, m.Add(inEachReplica(atoll.Start)) // add your own controllers to m, too
+}
+
+// inEachReplica is a Runnable that needs no leader election: the loops share the work among the replicas themselves.
+type inEachReplica func(context.Context) error
+
+// Start runs the loops.
+func (start inEachReplica) Start(ctx context.Context) error { return start(ctx) }
+
+// NeedLeaderElection returns false.
+func (inEachReplica) NeedLeaderElection() bool { return false }
+
+var _ runtime.LeaderElectionRunnable = inEachReplica(nil)
+
 func run(ctx context.Context, args []string, stderr io.Writer) error {
-	opts, err := parse(args)
+	path, err := parse(args)
 	if err != nil {
 		return err
 	}
-
-	logger := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-opts.Verbosity)}))
+	c, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-c.Log.Level)}))
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
-
-	config, err := configOf(opts.Kubeconfig)
+	plane, err := clientcmd.BuildConfigFromFlags("", c.Central.KubeconfigFile)
+	if err != nil {
+		return fmt.Errorf("central.kubeconfigFile: %w", err)
+	}
+	m, err := newManager(plane, c, logger)
 	if err != nil {
 		return err
 	}
-	manager, err := newManager(config, opts, logger)
-	if err != nil {
-		return err
-	}
-	return manager.Start(ctx)
+	return m.Start(ctx)
 }
 
-// parse parses the command line.
-func parse(args []string) (options, error) {
-	var opts options
+// successors maps the flags that the program had before to the fields of the configuration.
+var successors = map[string]string{
+	"kubeconfig": "central.kubeconfigFile", "namespace": "central.namespace", "identity": "identity", "v": "log.level",
+	"health-address": "health.address", "metrics-address": "health.address",
+}
+
+// parse returns the path of the configuration.
+func parse(args []string) (path string, err error) {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if field, ok := successors[name]; ok && strings.HasPrefix(arg, "-") {
+			return "", fmt.Errorf("-%s is now the field %s of the file in -config", name, field)
+		}
+	}
 	flags := flag.NewFlagSet("controllermanager", flag.ContinueOnError)
-	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "of the central plane; without it, the one in whose Pod this runs")
-	flags.IntVar(&opts.Verbosity, "v", 0, "how much is logged: 0 to 4")
-	flags.StringVar(&opts.Namespace, "namespace", "kubecarrier-system", "in the central plane, of the installation: for Leases and Secrets")
-	flags.StringVar(&opts.Identity, "identity", os.Getenv("POD_NAME"), "of this replica, different from all others; without it, one that is made up")
-	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", "of /healthz and /readyz")
-	flags.StringVar(&opts.MetricsAddress, "metrics-address", ":8080", "of /metrics")
+	flags.StringVar(&path, "config", "", "the configuration, as of cmd/atoll-manager")
 	if err := flags.Parse(args); err != nil {
-		return options{}, err
+		return "", err
 	}
-	if flags.NArg() > 0 {
-		return options{}, fmt.Errorf("argument %q is not understood", flags.Arg(0))
+	if path == "" || flags.NArg() > 0 {
+		return "", errors.New("-config is missing, or there are other arguments; accepted: -config FILE")
 	}
-	return opts, nil
-}
-
-// configOf returns the configuration for the central plane, without a client-side rate limit.
-func configOf(kubeconfig string) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("configuration of the central plane: %w", err)
-	}
-	config.QPS = -1
-	return config, nil
+	return path, nil
 }

@@ -4,7 +4,7 @@
 // Command surface lists the exported identifiers of the library with their users, and fails if
 // one has neither a user outside its package nor a reason to be exported.
 //
-//	go -C tools run ./surface -o ../docs/evidence/surface.md .. ../cmd/atollctl ../examples/controllermanager ../internal/e2e
+//	go -C tools run ./surface -o ../docs/evidence/surface.md .. ../cmd/atollctl ../cmd/atoll-manager ../internal/e2e
 package main
 
 import (

@@ -27,7 +27,7 @@ import (
 
 const (
 	installation = "kubecarrier-system"
-	account      = "atoll-controllermanager"
+	account      = "atoll-manager"
 	podUser      = "system:serviceaccount:" + installation + ":" + account
 	peerUser     = "atoll"
 
@@ -54,7 +54,7 @@ func TestDeploy(t *testing.T) {
 	}
 	planetest.Apply(t, central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
 
-	apply(t, central, "plane-rbac.yaml", "deployment.yaml")
+	apply(t, central, "plane-rbac.yaml", "config.yaml", "deployment.yaml", "network.yaml")
 	apply(t, eu, "peer-rbac.yaml")
 	apply(t, us, "peer-rbac.yaml")
 	require.Contains(t, kubectl(t, central, "get", "--namespace="+installation, "deployment", account, "-o", "jsonpath={.spec.replicas}"), "2")
@@ -95,7 +95,7 @@ func apply(t *testing.T, p *plane.Plane, files ...string) {
 	t.Helper()
 	args := []string{"apply", "--server-side"}
 	for _, file := range files {
-		args = append(args, "--filename="+filepath.Join(example, "deploy", file))
+		args = append(args, "--filename="+filepath.Join(folder, "deploy", file))
 	}
 	for _, dry := range []bool{true, false} {
 		out := kubectl(t, p, append(args, fmt.Sprintf("--dry-run=%s", map[bool]string{true: "server", false: "none"}[dry]))...)
@@ -223,13 +223,15 @@ func play(t *testing.T, central, eu *plane.Plane, time string) {
 	await(t, eu, "kubecarrier-provider", "get", in(tenant), "role", "-o", "name")
 	gone(t, central, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")
 
-	for _, p := range []*plane.Plane{central, eu} {
-		planetest.Apply(t, p, fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: us-east-1, namespace: %s}, spec: {kubeconfigSecret: {name: x}}}", provider))
-	}
+	// A cluster becomes Ready. Here the central plane stands for it.
+	cluster := fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: us-east-1, namespace: %s}, stringData: {kubeconfig: %q}}", provider, central.Kubeconfig())
+	planetest.Apply(t, eu, cluster)
+	planetest.Apply(t, eu, fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: us-east-1, namespace: %s}, spec: {kubeconfigSecret: {name: us-east-1}}}", provider))
 	await(t, eu, "us-east-1", "get", in(provider), "regionclaim", "-o", "name")
-	for _, p := range []*plane.Plane{central, eu} {
-		kubectl(t, p, "delete", in(provider), "servicecluster", "us-east-1")
-	}
+	await(t, eu, "is Ready with v1.", "get", in(provider), "servicecluster", "us-east-1", "-o", "jsonpath=is {.status.phase} with {.status.kubernetesVersion.gitVersion}")
+	await(t, central, "Reserved", "get", in(provider), "servicecluster", "us-east-1", "-o", "jsonpath={.spec.fanout.stage}")
+	kubectl(t, eu, "delete", in(provider), "servicecluster", "us-east-1", "--timeout=2m")
+	gone(t, central, "get", in(provider), "servicecluster", "us-east-1", "--ignore-not-found", "-o", "name")
 	gone(t, eu, "get", in(provider), "regionclaim", "us-east-1", "--ignore-not-found", "-o", "name")
 	kubectl(t, central, "delete", in(provider), "regionclaim", "--all")
 	kubectl(t, central, "delete", "account", provider, tenant, "--timeout=2m")

@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-const example = "../../../../examples/controllermanager"
+const folder = "../../../../cmd/atoll-manager"
 
 // kubectl runs the real kubectl as an administrator of p.
 func kubectl(t *testing.T, p *plane.Plane, args ...string) string {
@@ -40,12 +40,12 @@ func kubectl(t *testing.T, p *plane.Plane, args ...string) string {
 	return string(out)
 }
 
-// compile builds the program of the example.
+// compile builds the program.
 func compile(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "controllermanager")
+	path := filepath.Join(t.TempDir(), "atoll-manager")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	cmd.Dir = example
+	cmd.Dir = folder
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
@@ -75,14 +75,24 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program until stop is called. The arguments are those of the Deployment, except
-// for the given kubeconfig and for the ports: the kernel chooses them, and the program logs its
-// addresses.
+// configuration is that of the Deployment, except for the kubeconfig and the port, which the kernel chooses. Sweeps are more
+// frequent, and clusters may be at the loopback.
+const configuration = `
+apiVersion: manager.atoll.dev/v1alpha1
+kind: ManagerConfiguration
+central: {kubeconfigFile: %q}
+fanout: {sweepInterval: 5s}
+serviceClusters: {probeInterval: 2s, allowAddresses: [127.0.0.0/8]}
+health: {address: "127.0.0.1:0"}
+`
+
+// start runs the program until stop is called.
 func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	t.Helper()
 	r := &replica{log: &output{}}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-namespace="+installation, "-kubeconfig="+kubeconfig,
-		"-health-address=127.0.0.1:0", "-metrics-address=127.0.0.1:0")
+	path := filepath.Join(t.TempDir(), "manager.yaml")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, configuration, kubeconfig), 0o600))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--config="+path)
 	cmd.Env = append(os.Environ(), "POD_NAME="+identity)
 	cmd.Stdout, cmd.Stderr = r.log, r.log
 	require.NoError(t, cmd.Start())
@@ -125,9 +135,9 @@ func (r *replica) ready(ctx context.Context) error {
 // health returns the address of the probes, which the replica logs.
 func (r *replica) health() (string, error) {
 	for line := range strings.Lines(r.log.String()) {
-		var entry struct{ Msg, Name, Addr string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "starting server" && entry.Name == "health probe" {
-			return entry.Addr, nil
+		var entry struct{ Msg, Health string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "The manager runs" {
+			return entry.Health, nil
 		}
 	}
 	return "", errors.New("it does not listen yet")

@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"context"

@@ -1,13 +1,12 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,20 +26,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
-	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
+	crds "github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	goleak.VerifyTestMain(m)
 }
+
+var (
+	inPlane = rights.Place{Central: true, Namespace: "kubecarrier-system"}
+	inPeer  = rights.Place{}
+)
 
 // plants holds a central plane and two peers, which grant the user manager exactly the rights in
 // the manifests of deploy.
@@ -54,10 +54,17 @@ type plants struct {
 	refused map[string]bool
 }
 
-// authorizer returns a func that grants the user manager the rights that needed returns for the
+// authorizer returns a func that grants the user manager the rights that all loops need in the
 // places. The test itself has all rights.
 func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest.Request) error {
-	cluster, namespaced := needed(places...)
+	var cluster []*rbacv1.ClusterRole
+	var namespaced []*rbacv1.Role
+	for _, loop := range rights.LoopNames() {
+		for _, place := range places {
+			c, n, _ := rights.Loop(loop, place)
+			cluster, namespaced = append(cluster, c...), append(namespaced, n...)
+		}
+	}
 	allows := func(rules []rbacv1.PolicyRule, r regiontest.Request) bool {
 		resource := r.Resource
 		if r.Subresource != "" {
@@ -70,8 +77,8 @@ func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest
 	}
 	return func(r regiontest.Request) error {
 		if r.User.Name != "manager" || r.Resource == "" ||
-			slices.ContainsFunc(cluster, func(role rbacv1.ClusterRole) bool { return allows(role.Rules, r) }) ||
-			slices.ContainsFunc(namespaced, func(role rbacv1.Role) bool { return role.Namespace == r.Namespace && allows(role.Rules, r) }) {
+			slices.ContainsFunc(cluster, func(role *rbacv1.ClusterRole) bool { return allows(role.Rules, r) }) ||
+			slices.ContainsFunc(namespaced, func(role *rbacv1.Role) bool { return role.Namespace == r.Namespace && allows(role.Rules, r) }) {
 			return nil
 		}
 		p.mu.Lock()
@@ -97,9 +104,9 @@ func asManager(t *testing.T, kubeconfig []byte) []byte {
 
 func newPlants(t *testing.T) *plants {
 	t.Helper()
-	crds, err := config.TypedCRDs()
+	all, err := crds.TypedCRDs()
 	require.NoError(t, err)
-	types, err := regiontest.Compile(crds...)
+	types, err := regiontest.Compile(all...)
 	require.NoError(t, err)
 	p := &plants{t: t, servers: map[string]*regiontest.Server{}, refused: map[string]bool{}}
 	for name, places := range map[string][]rights.Place{"plane": {inPeer, inPlane}, "eu": {inPeer}, "us": {inPeer}} {
@@ -173,16 +180,17 @@ func logTo(t *testing.T) logr.Logger {
 	}, funcr.Options{})
 }
 
-// start runs one replica until the test calls stop or ends.
-func (p *plants) start(opts options) (stop func()) {
+// start runs one replica until the test calls stop or ends, and returns the address of its health.
+func (p *plants) start(identity string) (health string, stop func()) {
 	p.t.Helper()
-	logger := logTo(p.t)
-	opts.Namespace, opts.Hurry = "kubecarrier-system", true
-	config := p.servers["plane"].Config()
-	config.BearerToken = "manager"
-	m, err := newManager(config, opts, logger)
+	c, err := config.Parse([]byte(`{apiVersion: manager.atoll.dev/v1alpha1, kind: ManagerConfiguration, health: {address: "127.0.0.1:0"},
+		peers: {probeInterval: 1s}, fanout: {sweepInterval: 1s}, serviceClusters: {probeInterval: 1s, allowAddresses: [127.0.0.0/8]}}`))
 	require.NoError(p.t, err)
-	ctx, cancel := context.WithCancel(logr.NewContext(p.t.Context(), logger))
+	plane := p.servers["plane"].Config()
+	plane.BearerToken = "manager"
+	m, err := New(c, Options{Identity: identity, Central: plane})
+	require.NoError(p.t, err)
+	ctx, cancel := context.WithCancel(logr.NewContext(p.t.Context(), logTo(p.t)))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
 	stop = sync.OnceFunc(func() {
@@ -190,16 +198,9 @@ func (p *plants) start(opts options) (stop func()) {
 		require.NoError(p.t, <-ended)
 	})
 	p.t.Cleanup(stop)
-	return stop
-}
-
-// freeAddress returns an address that is not in use.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	address, err := m.Address(ctx)
+	require.NoError(p.t, err)
+	return "http://" + address.String(), stop
 }
 
 func get(t *testing.T, url string) (code int, body string) {
@@ -230,15 +231,11 @@ const manifest = `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, m
 // work.
 func TestReplicas(t *testing.T) {
 	p := newPlants(t)
-	health, numbersAt := freeAddress(t), freeAddress(t)
-	served := prometheus.NewRegistry()
-	stopA := p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: numbersAt, Registry: served})
-	// The endpoint serves the global registry, and a test may run twice in one process.
-	require.NoError(t, metrics.Registry.Register(served))
-	t.Cleanup(func() { require.True(t, metrics.Registry.Unregister(served)) })
-	registry := prometheus.NewRegistry()
-	p.start(options{Identity: "b", HealthAddress: "0", MetricsAddress: "0", Registry: registry})
-	p.eventually("readiness", func() bool { code, _ := get(t, "http://"+health+"/readyz"); return code == http.StatusOK })
+	first, stopA := p.start("a")
+	second, _ := p.start("b")
+	p.eventually("readiness", func() bool { code, _ := get(t, first+"/readyz"); return code == http.StatusOK })
+	_, body := get(t, first+"/readyz")
+	require.Equal(t, "[+]member ok\n[+]peers: the installation is not a master\n", body)
 	require.Empty(t, p.phase("plane", master, "Peer", "", "eu"), "nothing happens before the installation is a master")
 
 	p.apply("plane", `{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: true}}`)
@@ -262,11 +259,16 @@ func TestReplicas(t *testing.T) {
 		return eu == "Bound" && us == "Conflict" || eu == "Conflict" && us == "Bound"
 	})
 
-	code, body := get(t, "http://"+numbersAt+"/metrics")
+	p.becomesReady()
+
+	code, body := get(t, first+"/metrics")
 	require.Equal(t, http.StatusOK, code)
 	for _, line := range []string{"atoll_shard_replicas 2\n", "atoll_master_running 1\n", `atoll_peer_healthy{peer="eu"} 1` + "\n"} {
 		require.Contains(t, body, line)
 	}
+	code, body = get(t, first+"/readyz")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "[+]member ok\n[+]peers ok\n[+]peer eu ok\n[+]peer local ok\n[+]peer us ok\n", body)
 
 	p.eventually("Events beside their objects", func() bool {
 		seen := map[string]bool{}
@@ -280,7 +282,7 @@ func TestReplicas(t *testing.T) {
 				}
 			}
 		}
-		return seen["Peer PeerReady"] && seen["Account Converged"] && seen["RegionClaim Bound"] && seen["RegionClaim Conflict"]
+		return seen["Peer PeerReady"] && seen["Account Converged"] && seen["RegionClaim Bound"] && seen["ServiceCluster ClusterReady"] && seen["RegionClaim Conflict"]
 	})
 
 	stopA()
@@ -292,30 +294,50 @@ func TestReplicas(t *testing.T) {
 	p.mu.Lock()
 	require.Empty(t, p.refused)
 	p.mu.Unlock()
-	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP atoll_shard_replicas Replicas that share the work as this one sees it; 0 if it owns nothing.
-# TYPE atoll_shard_replicas gauge
-atoll_shard_replicas 1
-`), "atoll_shard_replicas"))
+	p.eventually("replica a has left", func() bool {
+		_, body := get(t, second+"/metrics")
+		return strings.Contains(body, "atoll_shard_replicas 1\n")
+	})
+	_, body = get(t, second+"/metrics")
+	require.Regexp(t, `atoll_servicecluster_probes_total{outcome="success"} [1-9]`, body)
 
 	p.apply("plane", `{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: false}}`)
 	p.eventually("the loops end", func() bool {
-		return testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP atoll_master_running 1 while the loops of a master run.
-# TYPE atoll_master_running gauge
-atoll_master_running 0
-`), "atoll_master_running") == nil
+		_, body := get(t, second+"/metrics")
+		return strings.Contains(body, "atoll_master_running 0\n")
+	})
+}
+
+// becomesReady registers a cluster in the peer that serves the region eu-west-1, and waits until it is Ready.
+func (p *plants) becomesReady() {
+	p.t.Helper()
+	peer := "eu"
+	if p.phase("us", kubecarrier, "RegionClaim", "loodse", "eu-west-1") == "Bound" {
+		peer = "us"
+	}
+	cluster := regiontest.NewServer(regiontest.Options{Name: "cluster"})
+	p.t.Cleanup(cluster.Close)
+	kubeconfig, err := cluster.Listen(p.t.Context())
+	require.NoError(p.t, err)
+	p.apply(peer, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: eu-west-1, namespace: loodse}, stringData: {kubeconfig: %q}}`, kubeconfig))
+	p.apply(peer, `{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: eu-west-1, namespace: loodse}, spec: {kubeconfigSecret: {name: eu-west-1}}}`)
+	last := ""
+	defer func() { p.t.Log("the ServiceCluster in", peer, "is", last) }()
+	p.eventually("the ServiceCluster is Ready", func() bool {
+		obj, err := p.client(peer, kubecarrier, "ServiceCluster", "loodse").Get(p.t.Context(), "eu-west-1", metav1.GetOptions{})
+		last = fmt.Sprint(obj, err)
+		return p.phase(peer, kubecarrier, "ServiceCluster", "loodse", "eu-west-1") == "Ready"
 	})
 }
 
 func TestReadinessNeedsAPlane(t *testing.T) {
 	p := newPlants(t)
 	p.servers["plane"].Partition(true)
-	health := freeAddress(t)
-	p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: "0", Registry: prometheus.NewRegistry()})
-	p.eventually("liveness", func() bool { code, _ := get(t, "http://"+health+"/healthz"); return code == http.StatusOK })
-	code, _ := get(t, "http://"+health+"/readyz")
-	require.Equal(t, http.StatusInternalServerError, code)
+	health, _ := p.start("a")
+	p.eventually("liveness", func() bool { code, _ := get(t, health+"/livez"); return code == http.StatusOK })
+	code, body := get(t, health+"/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "[-]member failed: this replica is not a member of its group")
 	p.servers["plane"].Partition(false)
-	p.eventually("readiness", func() bool { code, _ := get(t, "http://"+health+"/readyz"); return code == http.StatusOK })
+	p.eventually("readiness", func() bool { code, _ := get(t, health+"/readyz"); return code == http.StatusOK })
 }

@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/atoll-dev/atoll/internal/configfile"
+	"github.com/atoll-dev/atoll/region/servicecluster"
+)
+
+// Error is every fault of a configuration.
+type Error = configfile.Error
+
+// Load reads the file at path, sets the defaults and checks the result. It fails with an *Error if the content is wrong,
+// and with the error of reading the file otherwise. It does no other I/O.
+func Load(path string) (*Configuration, error) {
+	var c Configuration
+	if err := configfile.Load(path, c.form()); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// Parse is Load for the content of a file.
+func Parse(data []byte) (*Configuration, error) {
+	var c Configuration
+	if err := configfile.Parse(data, c.form()); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+func (c *Configuration) form() configfile.Form {
+	return configfile.Form{Into: c, Complete: c.complete, Check: c.check}
+}
+
+// complete sets the defaults.
+func (c *Configuration) complete() {
+	configfile.Default(&c.Central.Namespace, "kubecarrier-system")
+	configfile.Default(&c.Health.Address, ":8081")
+	configfile.Default(&c.Log.Format, "json")
+	configfile.DefaultDuration(&c.Peers.ProbeInterval, 10*time.Second)
+	configfile.DefaultDuration(&c.Fanout.SweepInterval, 30*time.Second)
+	configfile.DefaultDuration(&c.ServiceClusters.ProbeInterval, 30*time.Second)
+	configfile.DefaultDuration(&c.ServiceClusters.ProbeTimeout, 10*time.Second)
+	for _, field := range []**bool{&c.Peers.Join, &c.Fanout.AdoptApplied} {
+		if *field == nil {
+			*field = new(true)
+		}
+	}
+}
+
+// check returns a line for each fault.
+func (c *Configuration) check() configfile.Faults {
+	var f configfile.Faults
+	f.Type(c.TypeMeta, APIVersion, Kind)
+	if msgs := validation.IsDNS1123Label(c.Central.Namespace); len(msgs) > 0 {
+		f.Add("central.namespace", fmt.Sprintf("%q is not the name of a namespace", c.Central.Namespace), "a DNS label in lower case, such as kubecarrier-system")
+	}
+	if c.Identity != "" && len(validation.IsDNS1123Subdomain(c.Identity)) > 0 {
+		f.Add("identity", fmt.Sprintf("%q is no name", c.Identity), "a DNS name in lower case, such as that of the Pod; or leave it out")
+	}
+	f.Between("peers.probeInterval", c.Peers.ProbeInterval, time.Second, time.Hour)
+	f.Programs("peers.execPlugins", c.Peers.ExecPlugins)
+	f.Between("fanout.sweepInterval", c.Fanout.SweepInterval, time.Second, time.Hour)
+	f.Between("serviceClusters.probeInterval", c.ServiceClusters.ProbeInterval, time.Second, time.Hour)
+	f.Between("serviceClusters.probeTimeout", c.ServiceClusters.ProbeTimeout, time.Second, time.Minute)
+	prefixes(&f, "serviceClusters.allowAddresses", c.ServiceClusters.AllowAddresses)
+	prefixes(&f, "serviceClusters.denyAddresses", c.ServiceClusters.DenyAddresses)
+	f.Log(c.Log.Format, c.Log.Level)
+	f.Address("health.address", c.Health.Address)
+	return f
+}
+
+// Addresses returns the addresses to which probes of ServiceClusters may connect.
+func (s *ServiceClusters) Addresses() servicecluster.Addresses {
+	var f configfile.Faults
+	return servicecluster.Addresses{Allow: prefixes(&f, "", s.AllowAddresses), Deny: prefixes(&f, "", s.DenyAddresses)}
+}
+
+func prefixes(f *configfile.Faults, path string, texts []string) (all []netip.Prefix) {
+	for i, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || prefix != prefix.Masked() {
+			f.Add(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q is no network", text), "ADDRESS/BITS, without further bits in ADDRESS, such as 10.96.0.0/12")
+			continue
+		}
+		all = append(all, prefix)
+	}
+	return all
+}

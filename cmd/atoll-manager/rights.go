@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
+	"github.com/atoll-dev/atoll/internal/rights"
+)
+
+// rightsOf returns the least roles of the manager: in a peer, or in the central plane, which is a peer of its own too (the
+// Peer "local").
+func rightsOf(c *config.Configuration, central bool) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role) {
+	have := map[string]bool{}
+	for _, loop := range rights.LoopNames() {
+		if loop == "catalog" && !central {
+			continue // the catalogue is published in the central plane only
+		}
+		places := []rights.Place{{}}
+		if central {
+			places = append(places, rights.Place{Central: true, Namespace: c.Central.Namespace})
+		}
+		for _, place := range places {
+			if loop == "catalog" && !place.Central {
+				continue
+			}
+			roles, inside, _ := rights.Loop(loop, place)
+			for _, role := range roles {
+				if !have[role.Name] {
+					have[role.Name] = true
+					cluster = append(cluster, role)
+				}
+			}
+			namespaced = append(namespaced, inside...)
+		}
+	}
+	return cluster, namespaced
+}
+
+// printRights prints the roles for "plane" or "peer".
+func printRights(out io.Writer, c *config.Configuration, where string) error {
+	if where != "plane" && where != "peer" {
+		return fmt.Errorf("%q is not known; accepted: plane or peer", where)
+	}
+	cluster, namespaced := rightsOf(c, where == "plane")
+	for _, role := range cluster {
+		if err := document(out, role); err != nil {
+			return err
+		}
+	}
+	for _, role := range namespaced {
+		if err := document(out, role); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func document(out io.Writer, object any) error {
+	text, err := yaml.Marshal(object)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "---\n%s", text)
+	}
+	return err
+}
