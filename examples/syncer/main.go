@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/ending"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/join"
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
 
@@ -46,6 +47,7 @@ func main() {
 type options struct {
 	syncer.Options
 	Up, Down string        // paths of kubeconfigs
+	Join     string        // path of a kubeconfig with a token to join; empty: Up is given
 	Reread   time.Duration // interval of reading the kubeconfigs again
 	Level    int
 }
@@ -58,6 +60,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
 	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
 	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
+	flags.StringVar(&o.Join, "join", "", "path of a kubeconfig with a token (atollctl cluster token): the program joins the upstream with it, and keeps the kubeconfig with a short certificate at -upstream")
 	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
 	flags.StringVar(&types, "types", "", "types to sync, such as configmaps,deployments.apps; without it, every type that both sides serve, except those that need -permit")
 	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
@@ -126,6 +129,25 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return err
 	}
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-o.Level)})))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return sync(ctx, group, o) })
+	return group.Wait()
+}
+
+// sync joins the upstream, if it is to, and then syncs until ctx ends. It runs loops in the group.
+func sync(ctx context.Context, group *errgroup.Group, o options) error {
+	if o.Join != "" {
+		renewer, err := join.NewRenewer(join.RenewerOptions{Target: o.Target, File: o.Up, Token: o.Join})
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return renewer.Start(ctx) })
+		select {
+		case <-renewer.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	up, err := open("upstream", o.Up)
 	if err != nil {
 		return err
@@ -149,12 +171,12 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	loops, ctx := errgroup.WithContext(ctx)
 	for _, s := range followed {
-		group.Go(func() error { return s.follow(ctx, o.Reread) })
+		loops.Go(func() error { return s.follow(ctx, o.Reread) })
 	}
-	group.Go(func() error { return agent.Start(ctx) })
-	return group.Wait()
+	loops.Go(func() error { return agent.Start(ctx) })
+	return loops.Wait()
 }
 
 // inside returns the cluster in whose Pod this runs.

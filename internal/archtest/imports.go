@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"splitter/v1alpha1":        nil,
 	"syncer/crds":              {"internal", "region", "syncer/schema", "syncer/targets"},
 	"syncer/internal":          {"internal", "region"},
+	"syncer/join":              {"internal", "region"},
 	"syncer/schema":            {"internal"},
 	"syncer/targets":           {"internal", "region", "syncer", "syncer/internal"},
 	"syncer/v1alpha1":          nil,
