@@ -8,10 +8,12 @@ import (
 	"io"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
 	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/syncer/join"
 )
 
 // rightsOf returns the least roles of the manager: in a peer, or in the central plane, which is a peer of its own too (the
@@ -40,7 +42,18 @@ func rightsOf(c *config.Configuration, central bool) (cluster []*rbacv1.ClusterR
 			namespaced = append(namespaced, inside...)
 		}
 	}
+	if central && c.Clusters != nil {
+		everywhere, inside := join.ApproverRights()
+		cluster = append(cluster, &rbacv1.ClusterRole{TypeMeta: typeOf("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "atoll-join-approver"}, Rules: everywhere})
+		namespaced = append(namespaced, &rbacv1.Role{
+			TypeMeta: typeOf("Role"), ObjectMeta: metav1.ObjectMeta{Name: "atoll-join-approver", Namespace: c.Clusters.TokenNamespace}, Rules: inside,
+		})
+	}
 	return cluster, namespaced
+}
+
+func typeOf(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
 // printRights prints the roles for "plane" or "peer".

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/configfile"
 	"github.com/atoll-dev/atoll/region/servicecluster"
+	"github.com/atoll-dev/atoll/syncer/join"
 )
 
 // Error is every fault of a configuration.
@@ -49,6 +50,10 @@ func (c *Configuration) complete() {
 	configfile.DefaultDuration(&c.Fanout.SweepInterval, 30*time.Second)
 	configfile.DefaultDuration(&c.ServiceClusters.ProbeInterval, 30*time.Second)
 	configfile.DefaultDuration(&c.ServiceClusters.ProbeTimeout, 10*time.Second)
+	if c.Clusters != nil {
+		configfile.Default(&c.Clusters.TokenNamespace, join.Namespace)
+		configfile.DefaultDuration(&c.Clusters.LongestCertificate, 24*time.Hour)
+	}
 	for _, field := range []**bool{&c.Peers.Join, &c.Fanout.AdoptApplied} {
 		if *field == nil {
 			*field = new(true)
@@ -73,6 +78,12 @@ func (c *Configuration) check() configfile.Faults {
 	f.Between("serviceClusters.probeTimeout", c.ServiceClusters.ProbeTimeout, time.Second, time.Minute)
 	prefixes(&f, "serviceClusters.allowAddresses", c.ServiceClusters.AllowAddresses)
 	prefixes(&f, "serviceClusters.denyAddresses", c.ServiceClusters.DenyAddresses)
+	if c.Clusters != nil {
+		if msgs := validation.IsDNS1123Label(c.Clusters.TokenNamespace); len(msgs) > 0 {
+			f.Add("clusters.tokenNamespace", fmt.Sprintf("%q is not the name of a namespace", c.Clusters.TokenNamespace), "a DNS label in lower case, such as "+join.Namespace)
+		}
+		f.Between("clusters.longestCertificate", c.Clusters.LongestCertificate, time.Hour, 365*24*time.Hour)
+	}
 	f.Log(c.Log.Format, c.Log.Level)
 	f.Address("health.address", c.Health.Address)
 	return f

@@ -49,6 +49,8 @@ var faults = []struct{ field, content, want string }{
 	{"serviceClusters.probeTimeout", "serviceClusters: {probeTimeout: 2m}", "serviceClusters.probeTimeout: is 2m0s; accepted: 1s to 1m0s"},
 	{"serviceClusters.allowAddresses", "serviceClusters: {allowAddresses: [localhost]}", `serviceClusters.allowAddresses[0]: "localhost" is no network; accepted: `},
 	{"serviceClusters.denyAddresses", "serviceClusters: {denyAddresses: [10.0.0.0/8, 10.1.2.3/8]}", `serviceClusters.denyAddresses[1]: "10.1.2.3/8" is no network; accepted: `},
+	{"clusters.tokenNamespace", "clusters: {tokenNamespace: A}", `clusters.tokenNamespace: "A" is not the name of a namespace; accepted: `},
+	{"clusters.longestCertificate", "clusters: {longestCertificate: 1m}", "clusters.longestCertificate: is 1m0s; accepted: 1h0m0s to 8760h0m0s"},
 	{"log.level", "log: {level: 11}", "log.level: is 11; accepted: 0 to 10"},
 	{"log.format", "log: {format: xml}", `log.format: is "xml"; accepted: json or text`},
 	{"health.address", "health: {address: here}", `health.address: "here" is no address; accepted: HOST:PORT or :PORT`},
@@ -83,14 +85,24 @@ func TestEveryFieldHasAFault(t *testing.T) {
 				continue // apiVersion and kind
 			}
 			at := strings.TrimPrefix(path+"."+name, ".")
-			if field.Type.Kind() == reflect.Struct {
-				walk(at, field.Type)
+			of := field.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			if of.Kind() == reflect.Struct && of != reflect.TypeFor[metav1.Duration]() {
+				walk(at, of)
 				continue
 			}
 			require.True(t, tested[at], "no wrong content of %s is tested", at)
 		}
 	}
 	walk("", reflect.TypeFor[Configuration]())
+}
+
+func TestDefaultsOfClusters(t *testing.T) {
+	c, err := Parse([]byte(head + "clusters: {}"))
+	require.NoError(t, err)
+	require.Equal(t, &Clusters{TokenNamespace: "atoll-join", LongestCertificate: &metav1.Duration{Duration: 24 * time.Hour}}, c.Clusters)
 }
 
 func TestAddresses(t *testing.T) {

@@ -24,8 +24,10 @@ type Configuration struct {
 	Peers           Peers           `json:"peers,omitempty"`
 	Fanout          Fanout          `json:"fanout,omitempty"`
 	ServiceClusters ServiceClusters `json:"serviceClusters,omitempty"`
-	Log             Log             `json:"log,omitempty"`
-	Health          Health          `json:"health,omitempty"`
+	// Clusters lets clusters join the central plane, as SyncTargets, with tokens. Not set: they cannot.
+	Clusters *Clusters `json:"clusters,omitempty"`
+	Log      Log       `json:"log,omitempty"`
+	Health   Health    `json:"health,omitempty"`
 }
 
 // Central is the central plane, whose objects are the desired state.
@@ -67,6 +69,14 @@ type ServiceClusters struct {
 	AllowAddresses []string `json:"allowAddresses,omitempty"`
 	// DenyAddresses are networks that are refused, such as those of the installation itself: 10.96.0.0/12. Default: none.
 	DenyAddresses []string `json:"denyAddresses,omitempty"`
+}
+
+// Clusters is how clusters join the central plane with tokens (atollctl cluster token).
+type Clusters struct {
+	// TokenNamespace is the namespace of tokens. Default: atoll-join.
+	TokenNamespace string `json:"tokenNamespace,omitempty"`
+	// LongestCertificate is the longest lifetime of a cluster's certificate: 1h or more. Default: 24h.
+	LongestCertificate *metav1.Duration `json:"longestCertificate,omitempty"`
 }
 
 // Log is what the manager logs, to the standard error.

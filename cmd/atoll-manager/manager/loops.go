@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/region/shard"
+	"github.com/atoll-dev/atoll/syncer/join"
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
 
@@ -52,7 +53,7 @@ func (l *loops) run(ctx context.Context) error {
 // make returns a new ring and the Start functions of all loops.
 func (l *loops) make() (*region.Ring, []func(context.Context) error, error) {
 	ring, parts, err := l.makeRing()
-	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts} {
+	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts, l.makeClusters} {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -144,6 +145,21 @@ func (l *loops) makeAccounts(ring *region.Ring) ([]func(context.Context) error, 
 		parts = append(parts, (&membership{ring: ring, coordinator: coordinator, shard: l.members, every: sweep}).Start)
 	}
 	return parts, nil
+}
+
+// makeClusters makes the loop of clusters that join, if the configuration has it.
+func (l *loops) makeClusters(*region.Ring) ([]func(context.Context) error, error) {
+	c := l.config.Clusters
+	if c == nil {
+		return nil, nil
+	}
+	approver, err := join.NewApprover(l.plane, join.ApproverOptions{
+		Namespace: c.TokenNamespace, Longest: c.LongestCertificate.Duration, Observer: l.metrics.ofClusters(l.events, l.plane),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []func(context.Context) error{approver.Start}, nil
 }
 
 // kinds returns the kinds of the coordinator. ServiceClusters that were applied in a peer are adopted.

@@ -12,13 +12,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/events"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/region/shard"
+	"github.com/atoll-dev/atoll/syncer/join"
+	workloadv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // metrics are the metrics, updated by the Observers of the loops.
@@ -31,6 +35,7 @@ type metrics struct {
 	accounts *prometheus.CounterVec
 	probes   *prometheus.CounterVec
 	changes  *prometheus.CounterVec
+	joins    *prometheus.CounterVec
 }
 
 func newMetrics(ring func() *region.Ring, dropped func() uint64) *metrics {
@@ -57,8 +62,11 @@ func newMetrics(ring func() *region.Ring, dropped func() uint64) *metrics {
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_servicecluster_changes_total", Help: "Changes of the condition Ready of ServiceClusters, by its status.",
 		}, []string{"ready"}),
+		joins: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_cluster_certificate_requests_total", Help: "Requests of clusters for certificates, by the decision.",
+		}, []string{"decision"}),
 	}
-	m.registry.MustRegister(m.replicas, m.running, m.requests, m.decided, m.accounts, m.probes, m.changes, &peers{ring},
+	m.registry.MustRegister(m.replicas, m.running, m.requests, m.decided, m.accounts, m.probes, m.changes, m.joins, &peers{ring},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_events_dropped_total", Help: "Events of objects that could not be written.",
@@ -99,6 +107,28 @@ func (m *metrics) ofServiceClusters() *servicecluster.Observer {
 			if e.Before != e.Ready {
 				m.changes.WithLabelValues(string(e.Ready)).Inc()
 			}
+		},
+	}
+}
+
+// ofClusters also records an Event of the SyncTarget whose token or certificate was refused.
+func (m *metrics) ofClusters(recorder *events.Recorder, plane region.API) *join.Observer {
+	report := func(target string, uid types.UID, reason, message string) {
+		if uid == "" {
+			return // the token is not known, or the SyncTarget is gone; the log has the requester
+		}
+		recorder.Record(plane, events.Event{
+			About: events.Object{APIVersion: workloadv1alpha1.GroupVersion.String(), Kind: "SyncTarget", Name: target, UID: uid}, Type: events.Warning, Reason: reason, Message: message,
+		})
+	}
+	return &join.Observer{
+		Approved: func(context.Context, join.DecideEvent) { m.joins.WithLabelValues("approved").Inc() },
+		Denied: func(_ context.Context, e join.DecideEvent) {
+			m.joins.WithLabelValues("denied").Inc()
+			report(e.Target, e.TargetUID, "CertificateDenied", e.Message)
+		},
+		Expired: func(_ context.Context, e join.ExpireEvent) {
+			report(e.Target, e.TargetUID, "TokenExpired", "a token to join expired before it was used")
 		},
 	}
 }
