@@ -43,6 +43,7 @@ func TestArguments(t *testing.T) {
 		{"Target", `Target "A" is not the name`, renewer(join.RenewerOptions{Target: "A", File: "f"})},
 		{"File", "File is empty", renewer(join.RenewerOptions{Target: "a"})},
 		{"Lifetime", "Lifetime is 1m0s: it must be 10m0s or more", func() error { o := good; o.Lifetime = time.Minute; return renewer(o)() }},
+		{"RenewAt", "RenewAt is 1: it must be", func() error { o := good; o.RenewAt = 1; return renewer(o)() }},
 		{"Poll", "Poll is -1s", func() error { o := good; o.Poll = -time.Second; return renewer(o)() }},
 		{"MaxBackoff", "MaxBackoff is 1ms", func() error { o := good; o.MaxBackoff = time.Millisecond; return renewer(o)() }},
 		{"no upstream of a token", "the upstream is nil", token(nil, "a", join.TokenOptions{Server: "https://x"})},

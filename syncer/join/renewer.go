@@ -30,6 +30,9 @@ type RenewerOptions struct {
 	Token string
 	// Lifetime is that of the certificates: 10 minutes or more, and at most ApproverOptions.Longest. Zero means 24 hours.
 	Lifetime time.Duration
+	// RenewAt is the part of a certificate's lifetime after which it is renewed: more than 0 and less than 1. Zero means a
+	// number between 0.6 and 0.7, so that clusters that joined at once do not renew at once.
+	RenewAt float64
 	// Poll is the time between two reads of a request that is not decided yet. Zero means 2 seconds.
 	Poll time.Duration
 	// MaxBackoff is the longest time between two attempts that fail. Zero means 5 minutes.
@@ -47,6 +50,12 @@ func (o RenewerOptions) withDefaults() (RenewerOptions, error) {
 	}
 	if o.File == "" {
 		return o, errors.New("join: RenewerOptions.File is empty: it is the path of the kubeconfig to write")
+	}
+	if o.RenewAt == 0 {
+		o.RenewAt = 0.6 + rand.Float64()/10
+	}
+	if o.RenewAt < 0 || o.RenewAt >= 1 {
+		return o, fmt.Errorf("join: RenewerOptions.RenewAt is %v: it must be more than 0 and less than 1", o.RenewAt)
 	}
 	for _, d := range []struct {
 		name        string
@@ -71,8 +80,7 @@ func (o RenewerOptions) withDefaults() (RenewerOptions, error) {
 // NewRenewer.
 type Renewer struct {
 	opts    RenewerOptions
-	early   float64 // the part of the lifetime before which no certificate is renewed
-	refused string  // the token that was denied; it is not tried again
+	refused string // the token that was denied; it is not tried again
 	started atomic.Bool
 	once    sync.Once
 	ready   chan struct{}
@@ -87,8 +95,7 @@ func NewRenewer(opts RenewerOptions) (*Renewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not all clusters that joined at once renew at once.
-	return &Renewer{opts: opts, early: 0.6 + rand.Float64()/10, ready: make(chan struct{})}, nil
+	return &Renewer{opts: opts, ready: make(chan struct{})}, nil
 }
 
 // Ready returns a channel that is closed when the file has a certificate that is valid, after a Step or a Start has seen it.
@@ -128,10 +135,10 @@ func (r *Renewer) Step(ctx context.Context) (wait time.Duration, err error) {
 		return 0, err
 	}
 	now := time.Now()
-	way := plan(s, now, r.early)
+	way := plan(s, now, r.opts.RenewAt)
 	if way == rest {
 		r.once.Do(func() { close(r.ready) })
-		return s.have.renewal(r.early).Sub(now), nil
+		return s.have.renewal(r.opts.RenewAt).Sub(now), nil
 	}
 	expires, err := r.obtain(ctx, s, way)
 	event := RenewEvent{Target: r.opts.Target, Expires: expires, Err: err}
