@@ -49,6 +49,7 @@ var tables = []table{
 	{dir: "router/proxy", mutants: proxyMutants},
 	{dir: "internal/loop", mutants: loopMutants},
 	{dir: "syncer", mutants: syncerMutants},
+	{dir: "syncer/join", mutants: joinMutants},
 	{dir: "syncer/schema", mutants: schemaMutants},
 	{dir: "splitter", mutants: splitterMutants},
 	{dir: "splitter/placement", mutants: placementMutants},
