@@ -47,7 +47,8 @@ type Serving struct {
 	// CertificateFile and KeyFile are the certificate to serve with, in PEM. They are read again when they change.
 	CertificateFile string `json:"certificateFile"`
 	KeyFile         string `json:"keyFile"`
-	// AllowedOrigins are the origins, such as https://console.example.com, whose pages may write and open streams.
+	// AllowedOrigins are the origins, such as https://console.example.com, whose pages may read, write and open streams (CORS).
+	// Default: none.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
 

@@ -61,7 +61,7 @@ func (g *Gateway) serve(ctx, running context.Context, clients, health net.Listen
 	lines := slog.NewLogLogger(logr.ToSlogHandler(logr.FromContextOrDiscard(ctx).WithName("http").V(1)), slog.LevelInfo)
 	base := func(net.Listener) context.Context { return running }
 	server := &http.Server{
-		Handler: g, TLSConfig: config, BaseContext: base, ErrorLog: lines,
+		Handler: withCORS(g, g.config.Serving.AllowedOrigins), TLSConfig: config, BaseContext: base, ErrorLog: lines,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 250},
 	}
