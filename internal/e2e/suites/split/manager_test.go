@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ func manage(dir string) int {
 	log := funcr.New(func(prefix, args string) {
 		_, _ = fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), os.Getpid(), prefix, args)
 	}, funcr.Options{})
+	log.Info(ready)
 	if err := runManager(logr.NewContext(ctx, log), dir); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -175,6 +177,9 @@ func connect(dir, name string) (*region.Conn, error) {
 	return region.NewConn(region.Peer{Name: region.PeerName(name), Credentials: credentials}, region.ConnOptions{})
 }
 
+// ready is logged when the process handles SIGTERM.
+const ready = "Waits for SIGTERM"
+
 // manager is the process under test.
 type manager struct {
 	dir       string
@@ -215,6 +220,18 @@ func (m *manager) stop(t *testing.T) {
 	}
 	cmd := m.cmd
 	m.cmd = nil
+	// A process that has just started would be killed by the signal, instead of ending in order.
+	line := fmt.Sprintf(" %d ", cmd.Process.Pid)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(m.log.Name())
+		require.NoError(t, err)
+		for l := range strings.Lines(string(text)) {
+			if strings.Contains(l, line) && strings.Contains(l, ready) {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 10*time.Millisecond, "the process handles signals")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
 }
