@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/internal/apistatus"
@@ -157,9 +158,10 @@ func (q request) object(body []byte) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An API server takes a missing kind from the path, as clients of some languages expect. So the region decides about it.
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(body); err != nil {
-		return nil, bad("the body is no object: %v", err)
+	if err := utiljson.Unmarshal(body, &o.Object); err != nil || o.Object == nil {
+		return nil, bad("the body is no object")
 	}
 	plain, at, _ := strings.Cut(o.GetName(), "@")
 	elsewhere := at != "" && q.region != nil && at != q.region.String()

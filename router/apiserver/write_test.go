@@ -186,6 +186,21 @@ func TestWritesAreTheCallers(t *testing.T) {
 	require.NotContains(t, o.GetAnnotations(), aggregate.RegionAnnotation, "it is not stored")
 }
 
+// JavaScript's client sends no kind: an API server takes it from the path.
+func TestABodyWithoutAKind(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	const types = "/regions/*/api/v1/namespaces/default/configmaps"
+	code, body := s.send(t, http.MethodPost, types, "application/json", `{"metadata":{"name":"a@us.loodse"},"data":{"value":"1"}}`)
+	require.Equal(t, http.StatusCreated, code, body)
+	require.Contains(t, body, `"kind":"ConfigMap"`)
+	code, body = s.send(t, http.MethodPut, types+"/a@us.loodse", "application/json", `{"metadata":{"name":"a"},"data":{"value":"2"}}`)
+	require.Equal(t, http.StatusOK, code, body)
+	o, err := s.client(t, "us.loodse").Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	value, _, _ := unstructured.NestedString(o.Object, "data", "value")
+	require.Equal(t, "2", value)
+}
+
 // Bodies that are no object, or another object than the one on the URL, are refused, and change nothing.
 func TestBodiesThatAreRefused(t *testing.T) {
 	s := newScene(t, proxy.Limits{})
@@ -210,7 +225,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"a list":            {http.MethodPost, types, "application/json", `{"apiVersion":"v1","kind":"ConfigMapList","items":[]}`, 400, "the body is a list"},
 		"no object":         {http.MethodPost, types, "application/json", `"text"`, 400, "the body is no object"},
 		"no JSON":           {http.MethodPost, types, "application/json", `{`, 400, "neither JSON nor YAML"},
-		"no kind":           {http.MethodPost, types, "application/json", `{"metadata":{"name":"c"}}`, 400, "the body is no object"},
+		"null":              {http.MethodPost, types, "application/json", `null`, 400, "the body is no object"},
 		"cbor":              {http.MethodPost, types, "application/cbor", "\xa0", 415, "want application/json or application/yaml"},
 		"cbor, delete":      {http.MethodDelete, one, "application/cbor", "\xa0", 415, "want application/json or application/yaml"},
 		"protobuf":          {http.MethodPost, types, "application/vnd.kubernetes.protobuf", "k8s\x00", 400, "no protobuf of a built-in type"},

@@ -55,6 +55,7 @@ type world struct {
 	dir     string
 	clients *issuer // of client certificates
 	binary  string
+	origins []any // whose pages may use the gateways
 }
 
 func newWorld(t *testing.T) *world {
@@ -115,6 +116,9 @@ func (w *world) configure(dir string) string {
 	} {
 		require.NoError(w.t, unstructured.SetNestedField(c, value, strings.Split(path, ".")...))
 	}
+	if w.origins != nil {
+		require.NoError(w.t, unstructured.SetNestedSlice(c, w.origins, "serving", "allowedOrigins"))
+	}
 	data, err := yaml.Marshal(c)
 	require.NoError(w.t, err)
 	path := filepath.Join(dir, "gateway.yaml")
@@ -146,7 +150,7 @@ func (w *world) grantPeer(p *plane.Plane) {
 	const own = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [%s]}]}`
 	planetest.Apply(w.t, p, fmt.Sprintf(own, "dev", "get, list, watch"))
 	bind("dev", "Group", "dev")
-	planetest.Apply(w.t, p, fmt.Sprintf(own, "deployer", "create, get"))
+	planetest.Apply(w.t, p, fmt.Sprintf(own, "deployer", "create, delete, get, list, patch, update, watch"))
 	bind("deployer", "User", "hub:deployer")
 }
 
