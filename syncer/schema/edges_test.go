@@ -47,6 +47,18 @@ func TestEdges(t *testing.T) {
 		{"unknown fields of a whole object", `{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: object, properties: {b: {type: string}}}}}`,
 			`{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: object, properties: {b: {type: string}}}, c: {type: string}}}`,
 			`{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: object, properties: {b: {type: string}}}, c: {type: string}}}`},
+		{"unknown fields in the items of a list", `{type: array, x-kubernetes-preserve-unknown-fields: true, maxItems: 5, items: {type: object}}`,
+			`{type: array, x-kubernetes-preserve-unknown-fields: true, maxItems: 7, items: {type: object}}`, `{type: array, x-kubernetes-preserve-unknown-fields: true, maxItems: 5, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}`},
+		{"an embedded resource without a shared field", `{type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`,
+			`{type: object, x-kubernetes-embedded-resource: true, properties: {status: {type: string}}}`,
+			`{type: object, x-kubernetes-embedded-resource: true, properties: {apiVersion: {type: string}, kind: {type: string}, metadata: {type: object}}}`},
+		{"an embedded resource with a shared field", `{type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}, a: {type: string}}}`,
+			`{type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`,
+			`{type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`},
+		{"atomic maps stay", `{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}}`, `{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}`,
+			`{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}`},
+		{"map types that differ are left out", `{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}`, `{type: object, x-kubernetes-map-type: granular, properties: {a: {type: string}}}`,
+			`{type: object, properties: {a: {type: string}}}`},
 		{"values of a map without a schema are scalars", `{type: object, additionalProperties: true}`, `{type: object, additionalProperties: {type: array, items: {type: string}}}`,
 			`{type: object, additionalProperties: {type: array, items: {type: string}}}`},
 	} {
@@ -70,6 +82,12 @@ func TestTextsOfTheFirstSideStay(t *testing.T) {
 	require.Equal(t, "two", spec.Description)
 	require.Equal(t, "https://one", spec.ExternalDocs.URL)
 	require.Equal(t, `"a"`, string(spec.Example.Raw))
+}
+
+func TestMapTypesAreCosmetic(t *testing.T) {
+	both, one := `{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}}`, `{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}`
+	require.Equal(t, []string{`spec.b: properties: narrows: a "string", b nothing (not every side has this field)`}, texts(negotiated(t, both, one).Differences))
+	require.Equal(t, []string{`spec: x-kubernetes-map-type: cosmetic: a "atomic", b nothing`}, texts(negotiated(t, one, `{type: object, properties: {a: {type: string}}}`).Differences))
 }
 
 // Accepts returns the differences that are the causes, and no others.
