@@ -71,7 +71,7 @@ func TestEveryFaultIsALine(t *testing.T) {
 
 func TestUnknownAndRepeatedFields(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, Parse([]byte("{kind: Example, addres: x}"), form(&example{})), `configuration: unknown field "addres"`)
+	require.EqualError(t, Parse([]byte("{kind: Example, place: x}"), form(&example{})), `configuration: unknown field "place"`)
 	require.ErrorContains(t, Parse([]byte("kind: Example\nkind: Example\n"), form(&example{})), "already set")
 	require.ErrorIs(t, Load(filepath.Join(t.TempDir(), "none"), form(&example{})), os.ErrNotExist)
 }

@@ -46,7 +46,7 @@ func TestAddressesOfAnInstallation(t *testing.T) {
 // TestTheAddressIsCheckedAtTheConnection uses a name: only the resolved address tells that it is the loopback.
 func TestTheAddressIsCheckedAtTheConnection(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	_, port, err := net.SplitHostPort(listener.Addr().String())

@@ -51,7 +51,7 @@ func TestAServiceClusterBecomesReady(t *testing.T) {
 		last := told[len(told)-1]
 		require.Equal(t, metav1.ConditionTrue, last.Ready)
 		require.NotEqual(t, metav1.ConditionTrue, last.Before)
-		require.EqualValues(t, c.UID, last.UID)
+		require.Equal(t, c.UID, last.UID)
 		require.Equal(t, "a.loodse", last.Region.String())
 	})
 }

@@ -134,7 +134,7 @@ func TestExplanations(t *testing.T) {
 	t.Parallel()
 	server, kubeconfig := clusterOf(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	frozen, _ := clusterOf(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	refusing := "https://" + closed.Addr().String()
 	require.NoError(t, closed.Close())

@@ -50,7 +50,8 @@ func ExampleNewRenewer() {
 		Target: "my-cluster", Token: filepath.Join(dir, "token"), File: filepath.Join(dir, "upstream.kubeconfig"),
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	_, err = renewer.Step(context.Background())
 	fmt.Println(errors.Is(err, join.ErrDenied), err != nil)
