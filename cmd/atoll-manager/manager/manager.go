@@ -84,17 +84,20 @@ func New(c *config.Configuration, opts Options) (*Manager, error) {
 
 // planeOf returns the configuration of the central plane, without a client-side rate limit.
 func planeOf(kubeconfigFile string, given *rest.Config) (*rest.Config, error) {
-	c, err := given, error(nil)
-	switch {
-	case given != nil:
-		c = rest.CopyConfig(given)
-	case kubeconfigFile != "":
-		c, err = clientcmd.BuildConfigFromFlags("", kubeconfigFile)
-	default:
-		if c, err = rest.InClusterConfig(); err != nil {
-			err = fmt.Errorf("is not set, and this is no Pod: %w", err)
-		}
+	if given != nil {
+		given = rest.CopyConfig(given)
+		given.QPS = -1
+		return given, nil
 	}
+	if kubeconfigFile == "" {
+		inside, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("is not set, and this is no Pod: %w", err)
+		}
+		inside.QPS = -1
+		return inside, nil
+	}
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfigFile)
 	if err != nil {
 		return nil, err
 	}
