@@ -92,6 +92,7 @@ func (x *exchange) judge(resp *http.Response) error {
 	}
 	x.proxy.guards.answer(resp.Header)
 	x.event.Code, x.event.Upgraded = resp.StatusCode, resp.StatusCode == http.StatusSwitchingProtocols
+	x.proxy.observer.began(resp.Request.Context(), x.event)
 	switch {
 	case x.whole:
 		resp.Body = &download{ReadCloser: resp.Body, progress: x.progress}

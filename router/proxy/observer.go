@@ -25,9 +25,12 @@ import (
 type Observer struct {
 	// Served is called when a request, watch or stream has ended.
 	Served func(ctx context.Context, e Event)
+	// Began is called when a watch, a log or a stream has begun: its region, or the server of all regions, has accepted it. The
+	// Event has no Elapsed yet. Served follows at its end.
+	Began func(ctx context.Context, e Event)
 }
 
-// Event is a request that has ended. It holds no secret.
+// Event is a request that has ended, or a stream that has begun. It holds no secret.
 type Event struct {
 	Region region.Key // for /peers, the peer's name and the provider "peer"; zero if the path names no region
 	All    bool       // the request was about all regions: Protect served it
@@ -66,6 +69,14 @@ func newEvent(r *http.Request) *Event {
 func (o *Observer) served(ctx context.Context, e Event) {
 	if o != nil && o.Served != nil {
 		o.Served(ctx, e)
+	}
+}
+
+// began reports a request that is long-running and was accepted.
+func (o *Observer) began(ctx context.Context, e *Event) {
+	accepted := e.Code == http.StatusOK && e.longRunning || e.Upgraded
+	if accepted && o != nil && o.Began != nil {
+		o.Began(ctx, *e)
 	}
 }
 

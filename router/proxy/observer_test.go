@@ -78,3 +78,51 @@ func TestAnUncheckedCallerIsAskedToRetry(t *testing.T) {
 	_, err = failClosed()(router.Impersonate(router.User{Name: "alice"}), region.ErrUnavailable)
 	require.Equal(t, http.StatusServiceUnavailable, explain(err).code)
 }
+
+// Watches and streams are reported when they begin, and other requests are not, nor streams that were refused.
+func TestStreamsAreReportedWhenTheyBegin(t *testing.T) {
+	s := newScene(t, Options{})
+	all := s.proxy.Protect(func(w http.ResponseWriter, r *http.Request, _ router.Identity) error {
+		if strings.HasSuffix(r.URL.Path, "/secrets") {
+			w.WriteHeader(http.StatusForbidden)
+			return nil
+		}
+		_, err := w.Write([]byte("{}\n"))
+		return err
+	})
+	single := s.handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/regions/*/") {
+			all.ServeHTTP(w, r)
+			return
+		}
+		single.ServeHTTP(w, r)
+	})
+	for request, begins := range map[string]bool{
+		"GET " + euPath + "/api/v1/pods?watch=1":          true,
+		"GET /regions/*/api/v1/pods?watch=1":              true,
+		"GET /regions/*/api/v1/secrets?watch=1":           false,
+		"GET /regions/*/api/v1/pods":                      false,
+		"GET " + euPath + "/api/v1/pods":                  false,
+		"POST " + euPath + execPath + " (upgrade)":        true,
+		"GET /regions/unknown.loodse/api/v1/pods?watch=1": false,
+	} {
+		line, upgrade := strings.CutSuffix(request, " (upgrade)")
+		lines := []string{line + " HTTP/1.1", "Authorization: Bearer alice"}
+		if upgrade {
+			lines = append(lines, upgrading, "Upgrade: SPDY/3.1")
+		}
+		_, err := s.send(lines...)
+		require.NoError(t, err, request)
+		s.mu.Lock()
+		began := s.began
+		s.began = nil
+		s.mu.Unlock()
+		require.Equal(t, begins, len(began) == 1, "%s: %v", request, began)
+		if begins {
+			require.NotEmpty(t, began[0].AuditID)
+			require.Zero(t, began[0].Elapsed)
+			require.Equal(t, upgrade, began[0].Upgraded, request)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id ro
 				w, r = &delivery{ResponseWriter: w, progress: progress}, r.WithContext(ctx)
 			}
 			limitBody(w, r, p.limits.Body)
-			answer := &coded{ResponseWriter: w, event: e}
+			answer := &coded{ResponseWriter: w, event: e, began: func() { p.observer.began(r.Context(), e) }}
 			err = serve(answer, r, id)
 			if !isAnswer(err) {
 				return err
@@ -73,20 +73,24 @@ func isAnswer(err error) bool {
 type coded struct {
 	http.ResponseWriter
 	event *Event
+	began func()
 }
 
 func (c *coded) WriteHeader(code int) {
-	if c.event.Code == 0 {
-		c.event.Code = code
-	}
+	c.begin(code)
 	c.ResponseWriter.WriteHeader(code)
 }
 
 func (c *coded) Write(b []byte) (int, error) {
-	if c.event.Code == 0 {
-		c.event.Code = http.StatusOK
-	}
+	c.begin(http.StatusOK)
 	return c.ResponseWriter.Write(b)
+}
+
+func (c *coded) begin(code int) {
+	if c.event.Code == 0 {
+		c.event.Code = code
+		c.began()
+	}
 }
 
 // Unwrap lets http.ResponseController flush.

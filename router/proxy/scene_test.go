@@ -50,6 +50,7 @@ type scene struct {
 	mu     sync.Mutex
 	logs   strings.Builder
 	events []Event
+	began  []Event
 }
 
 func newScene(t testing.TB, opts Options) *scene {
@@ -66,6 +67,10 @@ func newScene(t testing.TB, opts Options) *scene {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)
+	}, Began: func(_ context.Context, e Event) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.began = append(s.began, e)
 	}}
 	s.proxy, err = New(s.routes, authenticate, opts)
 	require.NoError(t, err)

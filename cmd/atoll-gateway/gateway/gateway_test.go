@@ -80,6 +80,31 @@ func (p *program) allUp() string {
 	return text
 }
 
+// A watch has an audit event when it begins, and one when it ends.
+func TestWatchesAreAuditedFromTheirBeginning(t *testing.T) {
+	s := newSite(t, regiontest.Options{})
+	p := s.start(s.config(nil))
+	p.allUp()
+	for _, path := range []string{"/regions/eu-west-1.loodse", "/regions/*"} {
+		before := len(p.audited.events(t))
+		code, body := p.get(path+"/api/v1/namespaces?watch=1&timeoutSeconds=1", "t-alice")
+		require.Equal(t, http.StatusOK, code, body)
+		var events []auditv1.Event
+		require.Eventually(t, func() bool {
+			events = p.audited.events(t)
+			return len(events) == before+2
+		}, time.Minute, time.Millisecond)
+		began, ended := events[before], events[before+1]
+		require.Equal(t, auditv1.StageResponseStarted, began.Stage)
+		require.Equal(t, auditv1.StageResponseComplete, ended.Stage)
+		require.Equal(t, began.AuditID, ended.AuditID)
+		require.Equal(t, "alice", began.User.Username)
+		require.Equal(t, "watch", began.Verb)
+		require.EqualValues(t, http.StatusOK, began.ResponseStatus.Code)
+		require.True(t, began.StageTimestamp.Time.Before(ended.StageTimestamp.Time))
+	}
+}
+
 // A region that is away is named, and does not make the gateway unready.
 func TestARegionIsAway(t *testing.T) {
 	s := newSite(t, regiontest.Options{})

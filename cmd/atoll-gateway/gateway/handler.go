@@ -64,7 +64,7 @@ func (g *Gateway) newProxy(routes *router.Router, operators router.Options) (*pr
 			StreamsPerCaller: limits.StreamsPerUser, Waiting: limits.Waiting, Wait: limits.Wait.Duration, Answer: limits.AnswerTimeout.Duration,
 		},
 		Origin:   func(origin string) bool { return slices.Contains(g.config.Serving.AllowedOrigins, origin) },
-		Observer: &proxy.Observer{Served: g.served},
+		Observer: &proxy.Observer{Served: g.served, Began: g.began},
 	}
 	if o := g.config.Operators; o != nil {
 		peers, err := router.New(proxy.Peers(g.ring), operators)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/internal/audit"
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/internal/authn"
@@ -43,19 +44,36 @@ func recordOf(ctx context.Context) *record {
 	return &record{}
 }
 
+// audited returns the request as its audit event describes it.
+func (r *record) audited(e proxy.Event) audit.Request {
+	request := audit.Request{Event: e, HTTP: r.http, Received: r.received}
+	if c := r.caller; c != nil {
+		request.User, request.Acting = c.User, c.Acting
+	}
+	return request
+}
+
+// began reports a watch or a stream that has begun, in the audit log: it may last for hours.
+func (g *Gateway) began(ctx context.Context, e proxy.Event) {
+	r := recordOf(ctx)
+	e.Elapsed = time.Since(r.received)
+	event := audit.EventOf(r.audited(e))
+	event.Stage = auditv1.StageResponseStarted
+	g.audit.Add(event)
+}
+
 // served reports a request that has ended: in the metrics, the audit log and the log.
 func (g *Gateway) served(ctx context.Context, e proxy.Event) {
 	r := recordOf(ctx)
 	g.metrics.Served(e, r.longRunning)
-	request := audit.Request{Event: e, HTTP: r.http, Received: r.received}
+	g.audit.Add(audit.EventOf(r.audited(e)))
 	user, acting := "", ""
 	if c := r.caller; c != nil {
-		request.User, request.Acting, acting = c.User, c.Acting, c.Acting.Name
+		acting = c.Acting.Name
 		if c.User != nil {
 			user = c.User.GetName()
 		}
 	}
-	g.audit.Add(audit.EventOf(request))
 	if !*g.config.Log.Requests {
 		return
 	}
