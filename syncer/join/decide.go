@@ -59,7 +59,7 @@ func (a *Approver) spend(ctx context.Context, account *unstructured.Unstructured
 		return err
 	}
 	_, err = a.upstream.Dynamic().Resource(accounts).Namespace(account.GetNamespace()).
-		Patch(ctx, account.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+		Patch(ctx, account.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("mark the token %s as used: %w", account.GetName(), err)
 	}
@@ -85,7 +85,7 @@ func (a *Approver) decide(ctx context.Context, obj *unstructured.Unstructured, v
 	}
 	decided := &unstructured.Unstructured{Object: content}
 	decided.SetGroupVersionKind(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"))
-	_, err = a.upstream.Dynamic().Resource(requests).Update(ctx, decided, metav1.UpdateOptions{FieldManager: FieldManager}, "approval")
+	_, err = a.upstream.Dynamic().Resource(requests).Update(ctx, decided, metav1.UpdateOptions{FieldManager: fieldManager}, "approval")
 	if err != nil {
 		return fmt.Errorf("decide about the request %s: %w", r.Name, err)
 	}

@@ -19,8 +19,8 @@ const (
 	userPrefix = "atoll:cluster:"
 	// Namespace is the default namespace of the ServiceAccounts of tokens. It must have no other ServiceAccounts.
 	Namespace = "atoll-join"
-	// FieldManager is the field manager of this package's writes.
-	FieldManager = "atoll-join"
+	// fieldManager is the field manager of this package's writes.
+	fieldManager = "atoll-join"
 
 	tokenLabel        = "join.atoll.dev/token"
 	targetAnnotation  = "join.atoll.dev/target"

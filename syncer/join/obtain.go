@@ -91,7 +91,7 @@ func (r *Renewer) signed(ctx context.Context, client dynamic.ResourceInterface, 
 		if manifest, err = r.manifest(p); err != nil {
 			return nil, err
 		}
-		obj, err = client.Create(ctx, manifest, metav1.CreateOptions{FieldManager: FieldManager})
+		obj, err = client.Create(ctx, manifest, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	for {
 		switch {

@@ -73,7 +73,7 @@ func NewToken(ctx context.Context, upstream region.API, target string, opts Toke
 		targetAnnotation: target, expiresAnnotation: time.Now().Add(opts.Lifetime).UTC().Format(time.RFC3339),
 	})
 	unstructured.SetNestedField(account.Object, false, "automountServiceAccountToken") //nolint:errcheck // the parent is a map
-	if _, err := client.Create(ctx, account, metav1.CreateOptions{FieldManager: FieldManager}); err != nil {
+	if _, err := client.Create(ctx, account, metav1.CreateOptions{FieldManager: fieldManager}); err != nil {
 		return nil, fmt.Errorf("join: create the ServiceAccount of a token: %w", err)
 	}
 	request := &authenticationv1.TokenRequest{
