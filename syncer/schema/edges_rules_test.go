@@ -80,3 +80,45 @@ func TestNamesInRulesAreWords(t *testing.T) {
 		require.Equal(t, named, there, name)
 	}
 }
+
+// CEL compares lists of other types in other ways, so a rule about a list needs the same list type and keys in the result.
+func TestRulesAboutListsNeedTheirType(t *testing.T) {
+	const items = `items: {type: object, required: [k, l], properties: {k: {type: string}, l: {type: string}}}`
+	list := func(kind string) string {
+		return `{type: object, properties: {l: {type: array, maxItems: 9, ` + kind + items + `}}`
+	}
+	const rule = `, x-kubernetes-validations: [{rule: "self.l == oldSelf.l"}]}`
+	const byK, byL = `x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], `, `x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [l], `
+	for _, test := range []struct {
+		ruled, other string
+		carried      bool
+	}{
+		{byK, byK, true}, {``, ``, true}, {`x-kubernetes-list-type: atomic, `, ``, true}, {``, byK, false}, {byL, byK, false},
+	} {
+		_, there := negotiated(t, list(test.ruled)+rule, list(test.other)+`}`).Schema.Properties["spec"]
+		require.Equal(t, test.carried, there, "%q and %q", test.ruled, test.other)
+	}
+}
+
+// A default is shared only if the merged schema keeps all of it and accepts it, with the defaults below it.
+func TestDefaultsThatTheResultDoesNotKeep(t *testing.T) {
+	for _, test := range []struct {
+		a, b   string // the schemas of the field
+		shared bool
+	}{
+		{`{type: object, default: {x: v}, properties: {x: {type: string}, y: {type: string}}}`, `{type: object, default: {x: v}, properties: {x: {type: string}}}`, true},
+		{`{type: object, default: {y: v}, properties: {x: {type: string}, y: {type: string}}}`, `{type: object, properties: {x: {type: string}}}`, false},
+		{`{type: array, default: [{y: v}], items: {type: object, properties: {x: {type: string}, y: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, false},
+		{`{type: array, default: [{x: v}], items: {type: object, properties: {x: {type: string}, y: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, true},
+		{`{type: array, default: [long], items: {type: string}}`, `{type: array, items: {type: string, maxLength: 3}}`, false},
+		{`{type: array, default: [v], items: {type: string}}`, `{type: array, items: {type: string, maxLength: 3}}`, true},
+		{`{type: object, default: {x: long}, additionalProperties: {type: string}}`, `{type: object, additionalProperties: {type: string, maxLength: 3}}`, false},
+		{`{type: object, default: {x: {y: v}}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
+		{`{type: object, default: {x: [{y: v}]}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
+	} {
+		n := negotiated(t, `{type: object, properties: {f: `+test.a+`}}`, `{type: object, properties: {f: `+test.b+`}}`)
+		spec := n.Schema.Properties["spec"]
+		require.Equal(t, test.shared, spec.Properties["f"].Default != nil, "%s: %s", test.a, show(&spec))
+		require.NoError(t, installable(n.Schema))
+	}
+}
