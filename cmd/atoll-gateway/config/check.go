@@ -50,7 +50,7 @@ func (s *Serving) check(f *configfile.Faults) {
 	}
 	for i, origin := range s.AllowedOrigins {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Contains(u.Host, "*") || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 			f.Add(fmt.Sprintf("serving.allowedOrigins[%d]", i), fmt.Sprintf("%q is no origin", origin), "https://HOST[:PORT]")
 		}
 	}

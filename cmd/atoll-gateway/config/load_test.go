@@ -101,6 +101,7 @@ func TestFaults(t *testing.T) {
 		{"serving.keyFile", "", "serving.keyFile", "is missing"},
 		{"serving.allowedOrigins", []any{"https://console.example.com", "console.example.com"}, "serving.allowedOrigins[1]", "no origin"},
 		{"serving.allowedOrigins", []any{"https://console.example.com/path"}, "serving.allowedOrigins[0]", "no origin"},
+		{"serving.allowedOrigins", []any{"https://*.example.com"}, "serving.allowedOrigins[0]", "no origin"},
 		{"source", map[string]any{}, "source", "0 of its fields"},
 		{"source.directory", "peers", "source", "2 of its fields"},
 		{"source.cacheWait", "1h", "source.cacheWait", "is 1h0m0s"},
