@@ -13,9 +13,9 @@ import (
 // A rule keeps its meaning only if the values that it names have the same type in the result, also in lists and maps.
 func TestRulesAboutOtherTypesAreNotCarriedOver(t *testing.T) {
 	for _, around := range []string{`%s`, `{type: array, items: %s}`, `{type: object, additionalProperties: %s}`} {
-		for field, carried := range map[string]bool{"x": false, "y": true} {
+		for field, carried := range map[string]bool{"x": false, "w": true} {
 			with := func(number string) string {
-				inner := strings.Replace(around, "%s", `{type: object, properties: {x: {type: `+number+`}, y: {type: integer}}}`, 1)
+				inner := strings.Replace(around, "%s", `{type: object, properties: {x: {type: `+number+`}, w: {type: integer}}}`, 1)
 				return `{type: object, properties: {l: ` + inner + `}`
 			}
 			ruled := with("number") + `, x-kubernetes-validations: [{rule: "self.l == self.l && '` + field + `' != ''", message: m}]}`
@@ -106,19 +106,38 @@ func TestDefaultsThatTheResultDoesNotKeep(t *testing.T) {
 		a, b   string // the schemas of the field
 		shared bool
 	}{
-		{`{type: object, default: {x: v}, properties: {x: {type: string}, y: {type: string}}}`, `{type: object, default: {x: v}, properties: {x: {type: string}}}`, true},
-		{`{type: object, default: {y: v}, properties: {x: {type: string}, y: {type: string}}}`, `{type: object, properties: {x: {type: string}}}`, false},
-		{`{type: array, default: [{y: v}], items: {type: object, properties: {x: {type: string}, y: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, false},
-		{`{type: array, default: [{x: v}], items: {type: object, properties: {x: {type: string}, y: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, true},
+		{`{type: object, default: {x: v}, properties: {x: {type: string}, w: {type: string}}}`, `{type: object, default: {x: v}, properties: {x: {type: string}}}`, true},
+		{`{type: object, default: {w: v}, properties: {x: {type: string}, w: {type: string}}}`, `{type: object, properties: {x: {type: string}}}`, false},
+		{`{type: array, default: [{w: v}], items: {type: object, properties: {x: {type: string}, w: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, false},
+		{`{type: array, default: [{x: v}], items: {type: object, properties: {x: {type: string}, w: {type: string}}}}`, `{type: array, items: {type: object, properties: {x: {type: string}}}}`, true},
 		{`{type: array, default: [long], items: {type: string}}`, `{type: array, items: {type: string, maxLength: 3}}`, false},
 		{`{type: array, default: [v], items: {type: string}}`, `{type: array, items: {type: string, maxLength: 3}}`, true},
 		{`{type: object, default: {x: long}, additionalProperties: {type: string}}`, `{type: object, additionalProperties: {type: string, maxLength: 3}}`, false},
-		{`{type: object, default: {x: {y: v}}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
-		{`{type: object, default: {x: [{y: v}]}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
+		{`{type: object, default: {x: {w: v}}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
+		{`{type: object, default: {x: [{w: v}]}, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true, maxProperties: 9}`, true},
 	} {
 		n := negotiated(t, `{type: object, properties: {f: `+test.a+`}}`, `{type: object, properties: {f: `+test.b+`}}`)
 		spec := n.Schema.Properties["spec"]
 		require.Equal(t, test.shared, spec.Properties["f"].Default != nil, "%s: %s", test.a, show(&spec))
 		require.NoError(t, installable(n.Schema))
+	}
+}
+
+// A field that the result cannot have is dropped if its default is right with the defaults below it. A side that rejects its
+// own default accepts no object.
+func TestDefaultsOfFieldsThatAreDropped(t *testing.T) {
+	for field, right := range map[string]bool{
+		`{type: object, default: {l: [{}]}, properties: {l: {type: array, items: {type: object, required: [w], properties: {w: {type: string, default: v}}}}}}`:                    true,
+		`{type: object, default: {l: [{}]}, properties: {l: {type: array, items: {type: object, required: [w], properties: {w: {type: string}}}}}}`:                                false,
+		`{type: object, default: {m: {k: {}}}, properties: {m: {type: object, additionalProperties: {type: object, required: [w], properties: {w: {type: string, default: v}}}}}}`: true,
+		`{type: object, default: {m: {k: {}}}, properties: {m: {type: object, additionalProperties: {type: object, required: [w], properties: {w: {type: string}}}}}}`:             false,
+		`{type: object, default: {w: null}, required: [w], properties: {w: {type: string, default: v}}}`:                                                                           true,
+		`{type: object, default: {w: null}, required: [w], properties: {w: {type: string, nullable: true, default: v}}}`:                                                           true,
+		`{type: object, default: {w: null}, properties: {w: {type: string, nullable: true, default: long, maxLength: 3}}}`:                                                         true,
+		`{type: object, default: {}, properties: {w: {type: string, default: long, maxLength: 3}}}`:                                                                                false,
+	} {
+		spec, there := negotiated(t, `{type: object, properties: {a: {type: string}, f: `+field+`}}`, `{type: object, properties: {a: {type: string}}}`).Schema.Properties["spec"]
+		require.Equal(t, right, there, field)
+		require.NotContains(t, spec.Properties, "f", field)
 	}
 }

@@ -28,6 +28,11 @@ func TestEdges(t *testing.T) {
 		{"a default that all sides have stays", `{type: string, default: x, maxLength: 5}`, `{type: string, default: x, maxLength: 7}`, `{type: string, default: x, maxLength: 5}`},
 		{"defaults that differ are left out", `{type: string, default: x, maxLength: 5}`, `{type: string, default: w, maxLength: 7}`, `{type: string, maxLength: 5}`},
 		{"a default that one side has stays", `{type: string, default: x, maxLength: 5}`, `{type: string, maxLength: 7}`, `{type: string, default: x, maxLength: 5}`},
+		{"the tighter bound only is exclusive", `{type: integer, maximum: 5}`, `{type: integer, maximum: 9, exclusiveMaximum: true}`, `{type: integer, maximum: 5}`},
+		{"an exclusive bound that is tighter", `{type: integer, maximum: 5, exclusiveMaximum: true}`, `{type: integer, maximum: 9}`, `{type: integer, maximum: 5, exclusiveMaximum: true}`},
+		{"numbers of 32 bits have no bound below them", `{type: integer, format: int32}`, `{type: integer, minimum: -5000000000}`, `{type: integer, format: int32}`},
+		{"floats have no bound below them", `{type: number, format: float}`, `{type: number, minimum: -1e39}`, `{type: number, format: float}`},
+		{"a bound within floats stays", `{type: number, format: float}`, `{type: number, minimum: -1e38}`, `{type: number, format: float, minimum: -1e38}`},
 		{"lengths of lists that do not meet", `{type: array, minItems: 3, items: {type: string}}`, `{type: array, maxItems: 2, items: {type: string}}`, ``},
 		{"lengths of lists that meet", `{type: array, minItems: 2, items: {type: string}}`, `{type: array, maxItems: 2, items: {type: string}}`, `{type: array, minItems: 2, maxItems: 2, items: {type: string}}`},
 		{"keys of a list become required", `{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k, l], items: {type: object, required: [k, l], properties: {k: {type: string}, l: {type: string}}}}`,
@@ -82,6 +87,13 @@ func TestTextsOfTheFirstSideStay(t *testing.T) {
 	require.Equal(t, "two", spec.Description)
 	require.Equal(t, "https://one", spec.ExternalDocs.URL)
 	require.Equal(t, `"a"`, string(spec.Example.Raw))
+}
+
+// A format of numbers says nothing about a side of another type of numbers.
+func TestFormatsOfOtherTypesAreNoDifference(t *testing.T) {
+	for _, text := range texts(negotiated(t, `{type: number, format: double}`, `{type: integer, format: int32}`).Differences) {
+		require.NotContains(t, text, "format")
+	}
 }
 
 func TestMapTypesAreCosmetic(t *testing.T) {
