@@ -118,8 +118,10 @@ func (w *world) settleChanges() string {
 			// A reservation that a late create left blocks a change until a sweep has
 			// fenced it: changes leave that to sweeps.
 			w.procs = append(w.procs, &proc{sweep: true})
-			if s := w.sweepAll(len(w.procs) - 1); s != "" {
-				return s
+			for _, sweep := range []func(int) string{w.sweepAll, w.sweepNewcomers} {
+				if s := sweep(len(w.procs) - 1); s != "" {
+					return s
+				}
 			}
 		}
 		w.procs = append(w.procs, &proc{change: &changer{helper: true}})

@@ -109,9 +109,21 @@ func (w *world) recoverAll() string {
 }
 
 // sweepAll sweeps every member, in the process whose index in w.procs is the parameter at.
-func (w *world) sweepAll(at int) string {
+func (w *world) sweepAll(at int) string { return w.sweepWhere(at, w.member) }
+
+// sweepNewcomers sweeps reservations in the peers that are no members yet. Claims of central records are left out: a join
+// settles those itself.
+func (w *world) sweepNewcomers(at int) string {
+	return w.sweepWhere(at, func(i int) bool {
+		o := w.store.cells[i].obj
+		return !w.member(i) && !w.forced(i) && o.Stage == Reserved && !o.Undecided()
+	})
+}
+
+// sweepWhere sweeps every peer with an object for which the condition holds, in the process with the given index.
+func (w *world) sweepWhere(at int, holds func(int) bool) string {
 	for i := range w.store.cells {
-		if w.store.cells[i].obj == nil || !w.member(i) {
+		if w.store.cells[i].obj == nil || !holds(i) {
 			continue
 		}
 		w.sweepAt(at, i, min(1, w.cfg.lease))
