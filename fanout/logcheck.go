@@ -193,7 +193,7 @@ func (id *Identity) find(ctx context.Context, entry wal.Entry, j journal) (seen 
 }
 
 func unclear(id string, unread map[string]error) error {
-	doubt := &InDoubtError{Operation: id, Settles: "it is of the first release and does not have its ring: it is settled when all peers were read, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring)"}
+	doubt := &InDoubtError{Operation: id, Settles: "it is of the first release, or began before any peer had answered, so it does not have its ring: it is settled when all peers were read, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring)"}
 	var errs []error
 	for _, p := range slices.Sorted(maps.Keys(unread)) {
 		doubt.Peers = append(doubt.Peers, region.PeerName(p))
@@ -208,7 +208,7 @@ func otherLog(id string, j journal, now protocol.Origin) error {
 		return fmt.Errorf("%w: its operation %s was begun in ring %s, and this ring is %s: use the log of this ring, or correct the peers; nothing was changed",
 			ErrOtherLog, id, ringText(j.Origin), ringText(now))
 	}
-	return fmt.Errorf("%w: its operation %s, %s, is of the first release, does not have its ring, and no peer of ring %s shows it: use the log of this ring, correct the peers, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring); nothing was changed",
+	return fmt.Errorf("%w: its operation %s, %s, is of the first release, or began before any peer had answered, so it does not have its ring, and no peer of ring %s shows it: if its process is still starting, this error goes away by itself; otherwise use the log of this ring, correct the peers, or say that it is of this ring (Identity.SignLog, atollctl wal recover --this-ring); nothing was changed",
 		ErrOtherLog, id, j.about(), ringText(now))
 }
 
