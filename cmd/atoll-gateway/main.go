@@ -6,6 +6,7 @@
 //
 //	atoll-gateway --config gateway.yaml
 //	atoll-gateway --config gateway.yaml --check
+//	atoll-gateway --config gateway.yaml --rights peer --as alice --as-group dev
 //
 // The exit code is 0 if it was interrupted, 2 if the command line or the configuration is wrong, and 1 if it failed.
 package main
@@ -43,6 +44,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	path := flags.String("config", "", "the configuration file; see the package config")
 	check := flags.Bool("check", false, "check the configuration and the files that it names, and exit")
+	var asked printing
+	asked.define(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
@@ -50,13 +53,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	if flags.NArg() > 0 || *path == "" {
-		_, _ = fmt.Fprintln(stderr, "atoll-gateway: --config is missing, or there are other arguments; accepted: --config FILE [--check]")
+		_, _ = fmt.Fprintln(stderr, "atoll-gateway: --config is missing, or there are other arguments; accepted: --config FILE [--check | --rights plane | --rights peer --as USER --as-group GROUP | --rights tokenreview]")
 		return exitUsage
 	}
 	c, err := config.Load(*path)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		return exitUsage
+	}
+	if asked.where != "" || asked.named() {
+		if err := asked.print(stdout, c); err != nil {
+			_, _ = fmt.Fprintln(stderr, "atoll-gateway: --rights:", err)
+			return exitUsage
+		}
+		return 0
 	}
 	logger := loggerOf(c.Log, stderr)
 	klog.SetLogger(logger)

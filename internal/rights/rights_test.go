@@ -17,7 +17,7 @@ import (
 // show that the roles suffice and that every right in them is used.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement(), Gateway(true), TokenReviews(), Identity()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {

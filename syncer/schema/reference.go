@@ -51,7 +51,7 @@ func (r *references) clause(s *apiextensionsv1.JSONSchemaProps) {
 		r.names[name] = true
 	}
 	// These keywords depend on all fields of an object.
-	r.all = r.all || s.MinProperties != nil || s.MaxProperties != nil || len(s.Enum) > 0 && s.Properties == nil && s.Items == nil && compound(s.Enum)
+	r.all = r.all || s.MinProperties != nil || s.MaxProperties != nil || s.Properties == nil && s.Items == nil && compound(s.Enum)
 	if s.Items != nil && s.Items.Schema != nil {
 		r.clause(s.Items.Schema)
 	}

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,6 @@ import (
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
-	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -46,7 +46,7 @@ const (
 	cached  = "/var/cache/atoll-gateway"
 )
 
-// world is a central plane with two peers, which grant the gateway the rights that its manifests and atollctl print, and
+// world is a central plane with two peers, which grant the gateway the rights that its manifests have and it prints, and
 // the files of the gateways before them.
 type world struct {
 	t       *testing.T
@@ -67,6 +67,7 @@ func newWorld(t *testing.T) *world {
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
 	require.NoError(t, err)
 	planetest.Apply(t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
+	w.binary = compile(t)
 	w.grantCentral()
 	for _, p := range w.peers {
 		w.grantPeer(p)
@@ -82,7 +83,6 @@ func newWorld(t *testing.T) *world {
 	w.clients = newIssuer(t, "clients")
 	w.write(mounted+"/clients/ca.crt", w.clients.pem)
 	w.certify()
-	w.binary = compile(t)
 	return w
 }
 
@@ -126,7 +126,7 @@ func (w *world) configure(dir string) string {
 	return path
 }
 
-// grantCentral applies the roles of the manifests.
+// grantCentral applies the roles of the manifests, which are those that the program prints.
 func (w *world) grantCentral() {
 	w.t.Helper()
 	roles, err := os.ReadFile(filepath.Join(program, "deploy", "rbac.yaml"))
@@ -134,19 +134,26 @@ func (w *world) grantCentral() {
 	planetest.Apply(w.t, w.central, string(roles))
 }
 
+// rights returns the roles that the program prints.
+func (w *world) rights(args ...string) string {
+	w.t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(w.t.Context(), w.binary, append([]string{"--config", w.configure(w.t.TempDir()), "--rights"}, args...)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(w.t, err, "%s", stderr.String())
+	return string(out)
+}
+
 // grantPeer lets the gateway act as alice and hub:deployer, and grants these two their own rights.
 func (w *world) grantPeer(p *plane.Plane) {
 	w.t.Helper()
-	role, _, err := rights.Impersonate(rights.Impersonation{Users: []string{"alice", "hub:deployer"}, Groups: []string{"dev"}})
-	require.NoError(w.t, err)
-	text, err := yaml.Marshal(role)
-	require.NoError(w.t, err)
-	planetest.Apply(w.t, p, string(text))
+	planetest.Apply(w.t, p, w.rights("peer", "--as", "alice", "--as-group", "dev")) // hub:deployer has a mapping
 	bind := func(name, kind, subject string) {
 		planetest.Apply(w.t, p, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %[1]s},
 			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: %[2]s, name: %[3]q}]}`, name, kind, subject))
 	}
-	bind(role.Name, "User", gatewayUser)
+	bind("atoll-impersonate", "User", gatewayUser)
 	const own = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [%s]}]}`
 	planetest.Apply(w.t, p, fmt.Sprintf(own, "dev", "get, list, watch"))
 	bind("dev", "Group", "dev")
