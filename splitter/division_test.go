@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +31,46 @@ func weights(ws ...int64) []splitter.Share {
 		shares[i] = splitter.Share{Name: string(rune('a' + i)), Weight: new(w)}
 	}
 	return shares
+}
+
+// The bounds of all clusters together may be beyond the range of an int64, and the minima may leave little of many replicas.
+func TestDivideWithGreatBounds(t *testing.T) {
+	const all = int64(1) << 62
+	for n := int64(1); n <= 16; n++ {
+		for _, least := range []struct{ last, others int64 }{{all / 2, 0}, {all/(n+1) - 1<<40, all/(n+1) - 1<<40}} {
+			var shares []splitter.Share
+			for i := range n {
+				shares = append(shares, splitter.Share{Name: fmt.Sprint("c", i), Weight: new(int64(1000)), Min: least.others, Max: new(int64(math.MaxInt64))})
+			}
+			for place := range len(shares) + 1 {
+				plan, err := splitter.Divide(splitter.Demand{Replicas: all}, slices.Insert(slices.Clone(shares), place, splitter.Share{Name: "last", Weight: new(int64(1)), Min: least.last}))
+				require.NoError(t, err)
+				for name, replicas := range result(plan) {
+					if name == "last" {
+						require.Equal(t, least.last, replicas)
+						continue
+					}
+					require.InDelta(t, (all-least.last)/n, replicas, 1, "%s of %d", name, n+1)
+				}
+			}
+		}
+	}
+}
+
+// Great minima take most of the replicas: the others follow the weights of those that are above their minimum.
+func TestDivideWithGreatMinima(t *testing.T) {
+	const unit = int64(1) << 54
+	names := []string{"i", "j", "k", "l", "m"} // of weights from 9 on
+	want := map[string]int64{"i": 19 * unit, "j": 20 * unit, "k": 22 * unit, "l": 24 * unit, "m": 26 * unit}
+	for range 100 {
+		var shares []splitter.Share
+		for _, i := range rand.Perm(len(names)) {
+			shares = append(shares, splitter.Share{Name: names[i], Weight: new(int64(9 + i)), Min: 19 * unit})
+		}
+		plan, err := splitter.Divide(splitter.Demand{Replicas: 111 * unit}, shares)
+		require.NoError(t, err)
+		require.Equal(t, want, result(plan))
+	}
 }
 
 func TestDivide(t *testing.T) {
