@@ -89,8 +89,11 @@ func inPlane(c *config.Configuration) ([]*rbacv1.ClusterRole, []*rbacv1.Role, er
 	review := c.Authentication.TokenReview
 	kubeconfigs := rights.Kubeconfigs(cmp.Or(plane.Namespace, central.Namespace))
 	kubeconfigs.Name = "atoll-gateway"
-	return []*rbacv1.ClusterRole{rights.Gateway(review != nil && review.Peer == "" && review.KubeconfigFile == plane.KubeconfigFile)},
-		[]*rbacv1.Role{kubeconfigs}, nil
+	roles := []*rbacv1.ClusterRole{rights.Gateway(review != nil && review.Peer == "" && review.KubeconfigFile == plane.KubeconfigFile)}
+	if c.Fanout != nil {
+		roles = append(roles, rights.Coordinate()) // the plane is a member of the ring, as the Peer local
+	}
+	return roles, []*rbacv1.Role{kubeconfigs}, nil
 }
 
 // inPeer returns the roles in each peer. The identities that mappings give out are among the callers.

@@ -50,10 +50,10 @@ func TestRights(t *testing.T) {
 		}},
 		{"callers' own tokens", []string{ways, "authentication: {passThrough: {}"}, []string{"peer"}, map[string][]string{"atoll-identity": {kubeSystem}}},
 		{"a plane that reviews tokens", []string{"source: {file: DIR/peers.yaml}", central, ways, "authentication: {tokenReview: {audiences: [a]}"}, []string{"plane"}, map[string][]string{
-			"atoll-gateway": {peers, reviews}, "regions/atoll-gateway": {right("", "secrets", "get, list, watch")},
+			"atoll-gateway": {peers, kubeSystem, reviews}, "regions/atoll-gateway": {right("", "secrets", "get, list, watch")},
 		}},
 		{"a plane while tokens are reviewed elsewhere", []string{"source: {file: DIR/peers.yaml}", "source: {central: {}}", ways, "authentication: {tokenReview: {audiences: [a], peer: eu}"}, []string{"plane"}, map[string][]string{
-			"atoll-gateway": {peers}, "kubecarrier-system/atoll-gateway": {right("", "secrets", "get, list, watch")},
+			"atoll-gateway": {peers, kubeSystem}, "kubecarrier-system/atoll-gateway": {right("", "secrets", "get, list, watch")},
 		}},
 		{"tokens reviewed elsewhere", []string{ways, "authentication: {tokenReview: {audiences: [a], peer: eu}"}, []string{"tokenreview"}, map[string][]string{"atoll-token-reviews": {reviews}}},
 	} {
@@ -77,7 +77,11 @@ func TestRightsOfFanout(t *testing.T) {
 	cluster, _ := printed(t, "--config", changed(t, "drain:", "fanout: {logFile: DIR/log}\ndrain:"), "--rights", "peer", "--as", "alice")
 	require.Len(t, cluster, 2)
 	require.Equal(t, "atoll", cluster[0].Name)
-	require.Contains(t, texts(cluster[0].Rules), right("fanout.atoll.dev", "peersets", "create, get, update"))
+	peersets := right("fanout.atoll.dev", "peersets", "create, get, update")
+	require.Contains(t, texts(cluster[0].Rules), peersets)
+	cluster, _ = printed(t, "--config", changed(t, "drain:", "fanout: {logFile: DIR/log}\ndrain:", "source: {file: DIR/peers.yaml}", "source: {central: {}}"), "--rights", "plane")
+	require.Len(t, cluster, 2)
+	require.Contains(t, texts(cluster[1].Rules), peersets)
 }
 
 func TestRightsRefused(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 )
 
 // Gateway returns the least ClusterRole in a central plane for a gateway that reads its peers there
-// and, with reviews, asks it about tokens. The gateway also needs to read the kubeconfigs: see
-// Kubeconfigs.
+// and, with reviews, asks it about tokens. The plane may be a peer of its own. The gateway also
+// needs to read the kubeconfigs: see Kubeconfigs.
 func Gateway(reviews bool) *rbacv1.ClusterRole {
-	r := role("atoll-gateway", rule(masterv1alpha1.Resource("peers"), "list", "watch"))
+	r := role("atoll-gateway", rule(masterv1alpha1.Resource("peers"), "list", "watch"), kubeSystem())
 	if reviews {
 		r.Rules = append(r.Rules, TokenReviews().Rules...)
 	}
