@@ -192,6 +192,7 @@ func (w *world) check() string {
 			switch {
 			case i == owner, w.outsider(i), w.doubtful(i), w.behind(c.obj, y), w.replacing(c.obj, y):
 			case c.obj != nil && c.obj.Sibling(*y) && w.decided(c.obj):
+			case w.disputes(c.obj):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once || y.Requested() && w.cfg.deletes == 1 {
 					return "I2: no guard in " + peerName(i)

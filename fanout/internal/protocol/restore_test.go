@@ -70,6 +70,12 @@ func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
+// disputes reports whether x is a replica of a home in a peer that was restored and has not rejoined
+// yet. Its name cannot be guarded for another home before a person has decided about the home there.
+func (w *world) disputes(x *Object) bool {
+	return w.cfg.mode == Everywhere && x != nil && x.Claimed && !x.Primary(Everywhere) && w.doubtful(w.store.index(x.Of(Everywhere).Peer))
+}
+
 // undoes reports whether the restore of peer i may undo a removal that has returned Done. The
 // removal may be undone until the peer has rejoined. It may stay undone after that if the restore
 // is noticed late: a sweep that lists the object before the notice creates its guards again.

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -108,4 +109,39 @@ func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 		w.deliver(0)
 	}
 	require.Equal(t, Ended, w.procs[0].result.Ending, "%+v", w.procs[0].result)
+}
+
+// TestAReplicaOfEachOfTwoHomes removes an object and adds another one of its name. Before its replicas are activated, the
+// peer is restored with the removed object. A sweep gives this object a replica in one member, and the add activates its
+// replica in another one. The comeback stops until a person has decided, and then the later object is everywhere.
+func TestAReplicaOfEachOfTwoHomes(t *testing.T) {
+	both := 0
+	for adds := range 24 {
+		for sweeps := range 24 {
+			cfg := config{
+				mode: Everywhere, peers: 3, committed: "p", restored: "a", noticed: true, changes: changes(returnA), sweepers: 1,
+				plans: []plan{removal("r"), after(1, add("v", "a", 3, "q"))},
+			}
+			w := stage{t, newWorld(&cfg)}
+			w.do(action{actBackup, 0, 0})
+			w.do(action{actBegin, 0, 0})
+			w.end(0)
+			require.Equal(t, Done, w.procs[0].result.Ending)
+			w.do(action{actBegin, 1, 0})
+			w.run(1, func() bool { o := w.store.cells[0].obj; return o != nil && o.Stage == Active })
+			w.do(action{actRestore, 0, 0})
+			sweep := slices.IndexFunc(w.procs, func(p *proc) bool { return p.sweep })
+			w.do(action{actSweep, uint8(sweep), 0})
+			w.steps(sweep, sweeps)
+			w.steps(1, adds)
+			w.end(sweep)
+			w.end(1)
+			b, c := w.store.cells[1].obj, w.store.cells[2].obj
+			if b != nil && c != nil && b.Stage == Active && c.Stage == Active && b.Of(Everywhere).UID != c.Of(Everywhere).UID {
+				both++
+			}
+			require.Empty(t, w.complete(), "%d steps of the sweep, then %d of the add", sweeps, adds)
+		}
+	}
+	require.Positive(t, both)
 }
