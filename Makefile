@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ simulate: ## run RUNS (1000000) random schedules of the protocol, and write the 
 
 plans: ## run Atoll's loops more than 10000 times, each time with a fault at one write or watch event, and write the figures to docs/evidence/plans.md (a quarter of an hour)
 	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
+
+story: ## run an installation through restarts, rotations and failures under the load of users, on real API servers, and write the figures to docs/evidence/story.md (10 minutes)
+	cd internal/e2e && ATOLL_STEPS=100 ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -vet=off -timeout 60m -v ./suites/story
 
 torn: ## test the log in the states in which a loss of power can leave its file, and write the figures to docs/evidence/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/e2e/process"
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -59,7 +60,7 @@ func TestDeploy(t *testing.T) {
 	apply(t, us, "peer-rbac.yaml")
 	require.Contains(t, kubectl(t, central, "get", "--namespace="+installation, "deployment", account, "-o", "jsonpath={.spec.replicas}"), "2")
 
-	program := compile(t)
+	program := process.Build(t, folder)
 	kubeconfig, err := central.ServiceAccountKubeconfig(t.Context(), installation, account)
 	require.NoError(t, err)
 	path := planetest.WriteKubeconfig(t, "pods", kubeconfig)
@@ -70,10 +71,10 @@ func TestDeploy(t *testing.T) {
 	play(t, central, eu, "first")
 	planetest.Eventually(t, soon, "a is ready", a.ready)
 	planetest.Eventually(t, soon, "b is ready", b.ready)
-	b.stop()                 // a takes over: b gives up its Lease when it stops
+	b.Stop()                 // a takes over: b gives up its Lease when it stops
 	register(t, central, us) // the peer joins the ring
 	play(t, central, eu, "second")
-	a.stop()
+	a.Stop()
 
 	plane, peer := roles(true), roles(false)
 	there, refused := used(t, planeLog, podUser)
@@ -85,7 +86,7 @@ func TestDeploy(t *testing.T) {
 	requireUsed(t, plane, there)
 	requireUsed(t, peer, there, inPeers) // the plane is a peer too
 	for _, r := range []*replica{a, b} {
-		require.NotContains(t, strings.ToLower(r.log.String()), "forbidden")
+		require.NotContains(t, strings.ToLower(r.Log.String()), "forbidden")
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/e2e/process"
 )
 
 // TestConsole opens a page in a browser, which uses JavaScript's Kubernetes client at the merged address. The page of
@@ -146,7 +147,7 @@ func (w *world) visit(chromium string, s *site, url string) string {
 	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+w.t.TempDir(),
 		"--remote-debugging-port=0", "--ignore-certificate-errors-spki-list="+base64.StdEncoding.EncodeToString(pin[:]), url)
-	log := &output{}
+	log := &process.Log{}
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(w.t, cmd.Start())
 	defer func() {

@@ -17,6 +17,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/e2e/process"
 )
 
 const (
@@ -64,10 +65,10 @@ func TestGateway(t *testing.T) {
 		}
 		return nil
 	})
-	a.stop()
+	a.Stop()
 	w.certify()
 	a = w.start(folder)
-	_, text := a.probe(t.Context(), "/readyz")
+	_, text := process.Probe(t.Context(), a.health, "/readyz")
 	require.Contains(t, text, "[!]source: cannot be read")
 	a.await(alice, all, "greeting@us-east-1.loodse", "get", "configmaps", "-n", "default")
 	b.await(alice, all, "greeting@us-east-1.loodse", "get", "configmaps", "-n", "default") // with the new certificate too
@@ -75,14 +76,14 @@ func TestGateway(t *testing.T) {
 	require.NoError(t, w.central.Restart(t.Context()))
 	a.await(deployer, europe, "deployed", "get", "configmap", "deployed", "-n", "default")
 	planetest.Eventually(t, soon, "the gateway follows the central plane again", func(ctx context.Context) error {
-		if _, text := a.probe(ctx, "/readyz"); strings.Contains(text, "[!]") {
+		if _, text := process.Probe(ctx, a.health, "/readyz"); strings.Contains(text, "[!]") {
 			return errors.New(text)
 		}
 		return nil
 	})
 	for _, r := range []*replica{a, b} {
-		r.stop()
-		require.NotContains(t, r.log.String(), "refuses the gateway itself")
+		r.Stop()
+		require.NotContains(t, r.Log.String(), "refuses the gateway itself")
 	}
 	requireAudited(t, filepath.Join(folder, "audit.log"))
 }

@@ -5,22 +5,14 @@ package gateway_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/pki"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/e2e/process"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -53,7 +47,7 @@ type world struct {
 	central *plane.Plane
 	peers   map[string]*plane.Plane
 	dir     string
-	clients *issuer // of client certificates
+	clients *pki.Authority // of client certificates
 	binary  string
 	origins []any // whose pages may use the gateways
 }
@@ -67,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
 	require.NoError(t, err)
 	planetest.Apply(t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
-	w.binary = compile(t)
+	w.binary = process.Build(t, program)
 	w.grantCentral()
 	for _, p := range w.peers {
 		w.grantPeer(p)
@@ -80,8 +74,8 @@ func newWorld(t *testing.T) *world {
 	_, err = rand.Read(key)
 	require.NoError(t, err)
 	w.write(mounted+"/keys/keys", []byte(base64.StdEncoding.EncodeToString(key)))
-	w.clients = newIssuer(t, "clients")
-	w.write(mounted+"/clients/ca.crt", w.clients.pem)
+	w.clients = pki.New(t, "clients")
+	w.write(mounted+"/clients/ca.crt", w.clients.PEM())
 	w.certify()
 	return w
 }
@@ -198,60 +192,12 @@ func (w *world) token(audience string) string {
 	return token
 }
 
-// certify writes a new serving certificate, which is its own authority.
+// certify writes a new serving certificate, and its authority for callers.
 func (w *world) certify() {
 	w.t.Helper()
-	own := newIssuer(w.t, "gateway")
-	w.write(mounted+"/tls/tls.crt", own.pem)
-	w.write(mounted+"/tls/tls.key", own.key)
-}
-
-// issuer signs certificates of clients, and is a serving certificate for 127.0.0.1.
-type issuer struct {
-	certificate *x509.Certificate
-	secret      *ecdsa.PrivateKey
-	pem, key    []byte
-}
-
-func newIssuer(t *testing.T, name string) *issuer {
-	t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
-	require.NoError(t, err)
-	certificate, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &issuer{certificate, secret, pemOf("CERTIFICATE", der), keyOf(t, secret)}
-}
-
-// client returns the certificate and the key of a client.
-func (i *issuer) client(t *testing.T, name string, groups ...string) (certificate, key []byte) {
-	t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, i.certificate, secret.Public(), i.secret)
-	require.NoError(t, err)
-	return pemOf("CERTIFICATE", der), keyOf(t, secret)
-}
-
-func keyOf(t *testing.T, secret *ecdsa.PrivateKey) []byte {
-	t.Helper()
-	der, err := x509.MarshalECPrivateKey(secret)
-	require.NoError(t, err)
-	return pemOf("EC PRIVATE KEY", der)
-}
-
-func pemOf(kind string, der []byte) []byte {
-	var b bytes.Buffer
-	_ = pem.Encode(&b, &pem.Block{Type: kind, Bytes: der})
-	return b.Bytes()
+	own := pki.New(w.t, "gateway")
+	certificate, key := own.Server(w.t)
+	w.write(mounted+"/tls/ca.crt", own.PEM())
+	w.write(mounted+"/tls/tls.crt", certificate)
+	w.write(mounted+"/tls/tls.key", key)
 }
