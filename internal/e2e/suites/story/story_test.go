@@ -43,7 +43,7 @@ func TestStory(t *testing.T) {
 	f := newFigures()
 	ap, eu, us := w.peers[0], w.peers[1], w.peers[2]
 	w.install()
-	w.serve(f, tenant, eu, "cluster-1")
+	w.serve(tenant, eu, "cluster-1")
 
 	f.begin("everything runs")
 	l := w.startLoad(f, tenant, regionOf(ap), regionOf(eu), regionOf(us))
@@ -95,7 +95,7 @@ func TestStory(t *testing.T) {
 			return nil
 		})
 	}
-	w.serve(f, tenant, us, "cluster-2")
+	w.serve(tenant, us, "cluster-2")
 	l.goesOn(steps)
 
 	f.begin("a region is drained and removed")
@@ -114,7 +114,7 @@ func TestStory(t *testing.T) {
 		i.has(all)
 		relists += i.lists.Load() - 1
 	}
-	said := fmt.Sprintf("%d users, %d informers. %d requests of users, of which %d failed in a region that was not away. %d new lists of informers, all after the removal.\n\n%s",
+	said := fmt.Sprintf("%d users, %d informers. %d requests of users, of which %d failed in a region that was not away. %d new lists of informers.\n\n%s",
 		users, len(informers), f.requests(), f.count(), relists, f.table())
 	t.Log("\n" + said)
 	docpage.Section(t, "story.md", "story", said)
@@ -195,7 +195,7 @@ func (w *world) sees(want string) {
 }
 
 // serve makes the tenant and a ServiceCluster at a gateway, with kubectl as a user, and waits until it is Ready in its region.
-func (w *world) serve(f *figures, account string, p *plane.Plane, name string) {
+func (w *world) serve(account string, p *plane.Plane, name string) {
 	w.t.Helper()
 	w.kubectl(p, `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: `+account+`}, spec: {roles: [Tenant], subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: dev}]}}`,
 		"apply", "--filename=-")

@@ -51,7 +51,7 @@ type load struct {
 	w         *world
 	namespace string
 	users     []*user
-	stops     map[string]context.CancelFunc // by region
+	ends      map[string]chan struct{} // by region; closed when its users are to go
 	work      sync.WaitGroup
 }
 
@@ -99,17 +99,16 @@ func (l *load) renew() {
 // startLoad puts the users to work, in the given regions.
 func (w *world) startLoad(f *figures, namespace string, regions ...string) *load {
 	w.t.Helper()
-	l := &load{w: w, namespace: namespace, stops: map[string]context.CancelFunc{}}
+	l := &load{w: w, namespace: namespace, ends: map[string]chan struct{}{}}
 	requests, abort := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	contexts := map[string]context.Context{}
 	for _, r := range regions {
-		contexts[r], l.stops[r] = context.WithCancel(requests)
+		l.ends[r] = make(chan struct{})
 	}
 	for i, name := range w.users {
 		u := &user{name: name, region: regions[i%len(regions)], figures: f, want: map[string]string{}}
 		u.clients.Store(l.clientsOf(u))
 		l.users = append(l.users, u)
-		l.work.Go(func() { u.work(contexts[u.region], requests, i) })
+		l.work.Go(func() { u.work(requests, l.ends[u.region], i) })
 	}
 	w.t.Cleanup(func() {
 		abort()
@@ -119,12 +118,15 @@ func (w *world) startLoad(f *figures, namespace string, regions ...string) *load
 	return l
 }
 
-// stop lets the users of the regions end their present step, and go.
+// stop lets the users of the regions end their present step, and go. It waits for them if no others are left.
 func (l *load) stop(regions ...string) {
 	for _, r := range regions {
-		l.stops[r]()
+		if end, ok := l.ends[r]; ok {
+			close(end)
+			delete(l.ends, r)
+		}
 	}
-	if len(regions) == len(l.stops) {
+	if len(l.ends) == 0 {
 		l.work.Wait()
 	}
 }
@@ -159,18 +161,18 @@ func (l *load) left(region string) {
 	})
 }
 
-// work makes steps until ctx ends; requests is the context of its requests.
-func (u *user) work(ctx, requests context.Context, n int) {
+// work makes steps until end is closed. The requests end with ctx.
+func (u *user) work(ctx context.Context, end <-chan struct{}, n int) {
 	defer u.done.Store(true)
 	pause := time.NewTicker(every)
 	defer pause.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-end:
 			return
 		case <-pause.C:
 			n++
-			u.step(requests, n)
+			u.step(ctx, n)
 			u.steps.Add(1)
 		}
 	}
