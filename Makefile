@@ -58,7 +58,7 @@ plans: ## run Atoll's loops more than 10000 times, each time with a fault at one
 	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
 
 story: ## run an installation through restarts, rotations and failures under the load of users, on real API servers, and write the figures to docs/evidence/story.md (10 minutes)
-	cd internal/e2e && ATOLL_STEPS=100 ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -vet=off -timeout 60m -v ./suites/story
+	cd internal/e2e && ATOLL_STEPS=40 ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -vet=off -timeout 60m -v ./suites/story
 
 torn: ## test the log in the states in which a loss of power can leave its file, and write the figures to docs/evidence/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal

@@ -129,6 +129,7 @@ the operation. The peers decide whether it is committed, as with a file.
 	for _, c := range root.Commands() {
 		refuseStray(c)
 	}
+	s.illustrate(root, examples())
 	return root
 }
 
