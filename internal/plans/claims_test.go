@@ -6,7 +6,9 @@ package plans
 import (
 	"context"
 	"fmt"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -157,4 +159,18 @@ func listOf(ctx context.Context, access perturb.Access, server string, gvr schem
 		return nil, err
 	}
 	return l.Items, nil
+}
+
+// While a watch is late, after a connection that broke, the Arbiter repeats writes to a claim that is gone with backoff.
+func TestALateWatchCausesFewWritesToClaims(t *testing.T) {
+	at := func(n int) perturb.Point {
+		return perturb.Point{Loop: "arbiter", Server: "eu", Verb: "watch", Resource: "regionclaims.kubecarrier.io", N: n}
+	}
+	report := perturb.Find(t, claims(), perturb.Options{Pairs: 6, Only: func(p perturb.Plan) bool {
+		return p[0].Kind == perturb.WatchLate && p[0].At == at(5) || p[0].Kind == perturb.WatchGap && p[0].At == at(4)
+	}})
+	require.Equal(t, 8, report.Runs)
+	require.Zero(t, report.Missed)
+	require.Empty(t, report.Failures)
+	require.Less(t, report.MostWrites, 3*report.Writes)
 }

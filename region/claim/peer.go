@@ -30,6 +30,8 @@ type peer struct {
 	answered     atomic.Bool               // the peer was fresh at least once
 	claimRecords statementRecords          // of RegionClaims
 	gates        statementRecords          // of ServiceClusters
+	oldClaims    outdated
+	oldClusters  outdated
 }
 
 // engage runs the caches of one peer until ctx ends.

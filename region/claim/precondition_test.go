@@ -27,7 +27,7 @@ func TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted(t *testing.T) {
 		cache := loop.NewObjects(w.conn("us").Dynamic(), clusters, loop.ObjectsOptions{})
 		go cache.Start(t.Context()) //nolint:errcheck // until the test ends
 		passes(time.Second)
-		a := &Arbiter{opts: Options{CallTimeout: time.Second}}
+		a := &Arbiter{opts: Options{CallTimeout: time.Second}, queue: loop.NewQueue(loop.QueueOptions{})}
 		drop := func(claim *unstructured.Unstructured) {
 			at := peerState{peer: &peer{name: "us", conn: w.conn("us"), clusters: cache}, contact: fresh, claim: claim}
 			require.NoError(t, a.dropClaims(t.Context(), &regionState{key: usEast1, places: []peerState{at}}))

@@ -77,10 +77,15 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *regionState) error {
 		case cluster.GetUID() == owner.UID:
 			return nil
 		}
+		if wait := at.peer.oldClaims.wait(s.key, at.claim, time.Now()); wait > 0 {
+			a.queue.AddAfter(s.key.String(), wait)
+			return nil
+		}
 		err = at.peer.claimClient(s.key).Delete(ctx, at.claim.GetName(), metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},
 		})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		if absent(err) || apierrors.IsConflict(err) {
+			a.queue.AddAfter(s.key.String(), at.peer.oldClaims.prove(s.key, at.claim, time.Now()))
 			return nil
 		}
 		return err
@@ -93,6 +98,7 @@ func (a *Arbiter) reportAll(ctx context.Context, s *regionState, r ruling) error
 		phase, known, err := a.report(ctx, s, at, r)
 		if at.cluster == nil {
 			at.peer.gates.forget(s.key)
+			at.peer.oldClusters.forget(s.key)
 		}
 		if err != nil || !known || at.cluster == nil || at.peer.clusters.Err() != nil {
 			return err
@@ -109,6 +115,7 @@ func (a *Arbiter) reportAll(ctx context.Context, s *regionState, r ruling) error
 func (a *Arbiter) report(ctx context.Context, s *regionState, at *peerState, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
 	if at.claim == nil {
 		at.peer.claimRecords.forget(s.key)
+		at.peer.oldClaims.forget(s.key)
 		return "", true, nil
 	}
 	if a.decisions != nil && !inEffect(at.claim) {
@@ -130,7 +137,7 @@ func (a *Arbiter) report(ctx context.Context, s *regionState, at *peerState, r r
 	case wait > 0:
 		return statusIn(at.claim).Phase, true, nil // the gate follows the other arbiter's status too
 	}
-	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
+	wrote, err := a.apply(ctx, s.key, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
 		at.peer.claimRecords.record(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
@@ -150,7 +157,7 @@ func (a *Arbiter) gate(ctx context.Context, s *regionState, at *peerState, phase
 		a.queue.AddAfter(s.key.String(), wait)
 		return err
 	}
-	wrote, err := apply(ctx, at.peer, clusters.Resource, at.cluster, &g)
+	wrote, err := a.apply(ctx, s.key, at.peer, clusters.Resource, at.cluster, &g)
 	if wrote && err == nil {
 		at.peer.gates.record(s.key, at.cluster, &g)
 		a.opts.Observer.gated(ctx, GateEvent{Region: s.key, Peer: at.peer.name, Bound: phase == v1alpha1.RegionClaimBound})
@@ -158,9 +165,17 @@ func (a *Arbiter) gate(ctx context.Context, s *regionState, at *peerState, phase
 	return err
 }
 
-// apply writes the status of obj unless it is the same already. A conflict or a deleted object is
-// not an error: the cache will report the change.
-func apply(ctx context.Context, p *peer, resource string, obj *unstructured.Unstructured, status any) (wrote bool, err error) {
+// apply writes the status of obj unless it is the same already. A conflict or a deleted object is not an error: the cache
+// will report the change, and until then writes to obj are repeated with backoff.
+func (a *Arbiter) apply(ctx context.Context, k region.Key, p *peer, resource string, obj *unstructured.Unstructured, status any) (wrote bool, err error) {
+	old := &p.oldClaims
+	if resource == clusters.Resource {
+		old = &p.oldClusters
+	}
+	if wait := old.wait(k, obj, time.Now()); wait > 0 {
+		a.queue.AddAfter(k.String(), wait)
+		return false, nil
+	}
 	desired, err := identified(obj, status)
 	if err != nil {
 		return false, err
@@ -168,6 +183,7 @@ func apply(ctx context.Context, p *peer, resource string, obj *unstructured.Unst
 	client := p.conn.Dynamic().Resource(v1alpha1.GroupVersion.WithResource(resource)).Namespace(obj.GetNamespace())
 	wrote, err = loop.Apply(ctx, client, obj, desired, FieldManager, "status")
 	if absent(err) || apierrors.IsConflict(err) {
+		a.queue.AddAfter(k.String(), old.prove(k, obj, time.Now()))
 		return false, nil
 	}
 	return wrote, err

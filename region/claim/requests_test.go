@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -48,11 +49,12 @@ func TestAStatusReachesOnlyTheClaimItIsFor(t *testing.T) {
 		w.claim("us")
 		status, ok := reportOn(old, ruling{decision: decision{peer: "us", uid: old.GetUID(), since: noon}, firm: true}, nil, noon)
 		require.True(t, ok)
-		_, err := apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
+		a := &Arbiter{queue: loop.NewQueue(loop.QueueOptions{})}
+		_, err := a.apply(t.Context(), usEast1, &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
 		require.NoError(t, err, "the cache will report the change")
 		require.Equal(t, "silence", w.statusOf("us"))
 		w.unclaim("us")
-		_, err = apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
+		_, err = a.apply(t.Context(), usEast1, &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
 		require.NoError(t, err)
 		require.Nil(t, w.stored("us", claims))
 	})
