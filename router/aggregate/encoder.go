@@ -157,7 +157,7 @@ func (e *encoder) page(s *source, p *page) error {
 		edits.Columns = e.order(p.json.Columns)
 	}
 	if len(e.q.types) > 1 {
-		edits.Type = [2]string{s.common.GroupVersion().String(), strings.TrimSuffix(p.kind, "List")}
+		edits.Type = e.typeIn(s, p.kind)
 	}
 	for i := range p.json.Objects {
 		o := &p.json.Objects[i]
@@ -191,6 +191,15 @@ func (e *encoder) edits(s *source) splice.Edits {
 	return edits
 }
 
+// typeIn returns the apiVersion and the kind of the objects of s in a list of the given kind.
+func (e *encoder) typeIn(s *source, list string) [2]string {
+	kind := strings.TrimSuffix(list, "List")
+	if e.enc.Form == Metadata {
+		return [2]string{"meta.k8s.io/v1", kind}
+	}
+	return [2]string{s.common.GroupVersion().String(), kind}
+}
+
 // order returns the places of the merged columns among the given ones, without the first of each.
 func (e *encoder) order(own []splice.Column) []int {
 	order := make([]int, 0, len(e.columns))
@@ -213,6 +222,9 @@ func (e *encoder) event(s *source, o *observed, rv string) (runtime.Object, erro
 	} else {
 		edits := e.edits(s)
 		edits.ResourceVersion = rv
+		if o.listed != "" && !e.enc.Form.table() {
+			edits.Type = e.typeIn(s, o.listed)
+		}
 		text = e.reader.Append(nil, o.json, edits)
 	}
 	if e.enc.Form.table() {

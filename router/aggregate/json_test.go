@@ -289,7 +289,7 @@ func untabled(t *testing.T, i int) aggregate.Member {
 	t.Helper()
 	const object = `"metadata":{"name":"b","uid":"u","resourceVersion":"6","creationTimestamp":"2026-01-02T03:04:05Z"},"data":{"k":"v"}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.Header.Get("Accept"), ",application/json") {
+		if accept := r.Header.Get("Accept"); strings.Contains(accept, "Table") && !strings.HasSuffix(accept, ",application/json") {
 			http.Error(w, "no tables", http.StatusNotAcceptable)
 			return
 		}
@@ -311,6 +311,40 @@ func untabled(t *testing.T, i int) aggregate.Member {
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	return aggregate.Member{Region: key(i), Client: client, REST: raw}
+}
+
+// An API server leaves the type out of the objects of a list. The events that a watch makes of such a list have the type:
+// clients cannot decode them otherwise.
+func TestEventsOfAListHaveTheType(t *testing.T) {
+	set, err := aggregate.Fixed(untabled(t, 1))
+	require.NoError(t, err)
+	sharing, err := aggregate.NewSharing(aggregate.SharingOptions{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- sharing.Start(ctx) }()
+	for name, opts := range map[string]aggregate.Options{"own": {}, "shared": {Sharing: sharing, Identity: "alice"}} {
+		t.Run(name, func(t *testing.T) {
+			api, err := aggregate.New(set, opts)
+			require.NoError(t, err)
+			watching, stop := context.WithCancel(t.Context())
+			stream, err := api.Reader("", configMaps).WatchJSON(watching, aggregate.Encoding{}, metav1.ListOptions{})
+			require.NoError(t, err)
+			e := <-stream.ResultChan()
+			require.Equal(t, watch.Added, e.Type)
+			raw, ok := e.Object.(*runtime.Unknown)
+			require.True(t, ok, "%v", e)
+			o := &unstructured.Unstructured{}
+			require.NoError(t, o.UnmarshalJSON(raw.Raw), "%s", raw.Raw)
+			require.Equal(t, "ConfigMap", o.GetKind())
+			require.Equal(t, "v1", o.GetAPIVersion())
+			stop()
+			for range stream.ResultChan() {
+			}
+		})
+	}
+	cancel()
+	require.NoError(t, <-ended)
 }
 
 // A region that makes no tables has rows with its objects' names and ages, in lists, for one object, and in watches.

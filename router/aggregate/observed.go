@@ -20,6 +20,7 @@ type observed struct {
 
 	decoded *unstructured.Unstructured // nil if the object is in json
 	json    *splice.Object
+	listed  string // the kind of the list that json is from, whose objects may have no type
 }
 
 // size returns the bytes of the object's JSON.
@@ -55,7 +56,9 @@ func (p *page) observed(seed uint64, fn func(*observed) bool) bool {
 		return true
 	}
 	for i := range p.json.Objects {
-		if !fn(observedJSON(&p.json.Objects[i])) {
+		o := observedJSON(&p.json.Objects[i])
+		o.listed = p.kind
+		if !fn(o) {
 			return false
 		}
 	}
