@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/config"
 	"github.com/atoll-dev/atoll/internal/rights"
@@ -49,17 +48,11 @@ func (p *printing) print(out io.Writer, c *config.Configuration) error {
 	if err != nil {
 		return err
 	}
-	for _, role := range cluster {
-		if err := document(out, role); err != nil {
-			return err
-		}
+	text, err := rights.YAML(cluster, namespaced)
+	if err == nil {
+		_, err = out.Write(text)
 	}
-	for _, role := range namespaced {
-		if err := document(out, role); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (p *printing) roles(c *config.Configuration) ([]*rbacv1.ClusterRole, []*rbacv1.Role, error) {
@@ -135,12 +128,4 @@ func (p *printing) callers(a config.Authentication) (rights.Impersonation, error
 		}
 	}
 	return callers, nil
-}
-
-func document(out io.Writer, object any) error {
-	text, err := yaml.Marshal(object)
-	if err == nil {
-		_, err = fmt.Fprintf(out, "---\n%s", text)
-	}
-	return err
 }

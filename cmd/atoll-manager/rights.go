@@ -9,7 +9,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
 	"github.com/atoll-dev/atoll/internal/rights"
@@ -62,23 +61,9 @@ func printRights(out io.Writer, c *config.Configuration, where string) error {
 		return fmt.Errorf("%q is not known; accepted: plane or peer", where)
 	}
 	cluster, namespaced := rightsOf(c, where == "plane")
-	for _, role := range cluster {
-		if err := document(out, role); err != nil {
-			return err
-		}
-	}
-	for _, role := range namespaced {
-		if err := document(out, role); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func document(out io.Writer, object any) error {
-	text, err := yaml.Marshal(object)
+	text, err := rights.YAML(cluster, namespaced)
 	if err == nil {
-		_, err = fmt.Fprintf(out, "---\n%s", text)
+		_, err = out.Write(text)
 	}
 	return err
 }

@@ -50,11 +50,11 @@ var claimMutants = []mutant{
 	},
 	{
 		"a claim is deleted only if its ServiceCluster is read as gone", "the cache is believed",
-		"report.go", "		case cluster.GetUID() == owner.UID:\n			return nil\n", "		case cluster.GetUID() == \"\":\n			return nil\n", "TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted",
+		"report.go", "			case cluster.GetUID() == owner.UID:\n				return nil\n", "			case cluster.GetUID() == \"\":\n				return nil\n", "TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted",
 	},
 	{
 		"a claim is deleted by the UID that was read", "the deletion has no precondition",
-		"report.go", "			Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},\n", "", "TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted",
+		"report.go", "				Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},\n", "", "TestOnlyTheClaimOfAServiceClusterThatIsGoneIsDeleted",
 	},
 	{
 		"without a plane a bid asks the servers for rivals", "an older rival does not stop it",

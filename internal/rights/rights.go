@@ -4,12 +4,14 @@
 package rights
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/account"
 	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
@@ -135,6 +137,28 @@ func Install() *rbacv1.ClusterRole {
 	return role("atoll-install",
 		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get", "patch", "update"),
 	)
+}
+
+// YAML returns the documents of roles.
+func YAML(cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role) ([]byte, error) {
+	var out bytes.Buffer
+	add := func(role any) error {
+		text, err := yaml.Marshal(role)
+		out.WriteString("---\n")
+		out.Write(text)
+		return err
+	}
+	for _, role := range cluster {
+		if err := add(role); err != nil {
+			return nil, err
+		}
+	}
+	for _, role := range namespaced {
+		if err := add(role); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
 }
 
 func role(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {

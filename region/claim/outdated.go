@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/backoff"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -31,7 +32,7 @@ type outdated struct {
 type proof struct {
 	uid     types.UID
 	version string
-	pause   time.Duration
+	times   int // that the peer proved it
 	until   time.Time
 }
 
@@ -57,14 +58,15 @@ func (o *outdated) wait(k region.Key, obj *unstructured.Unstructured, now time.T
 func (o *outdated) prove(k region.Key, obj *unstructured.Unstructured, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	pause := firstPause
+	times := 1
 	if p, ok := o.byKey[k]; ok && p.of(obj) {
-		pause = min(2*p.pause, lastPause)
+		times += p.times
 	}
 	if o.byKey == nil {
 		o.byKey = map[region.Key]proof{}
 	}
-	o.byKey[k] = proof{obj.GetUID(), obj.GetResourceVersion(), pause, now.Add(pause)}
+	pause := backoff.After(times, firstPause, lastPause)
+	o.byKey[k] = proof{obj.GetUID(), obj.GetResourceVersion(), times, now.Add(pause)}
 	return pause
 }
 

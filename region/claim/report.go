@@ -69,26 +69,19 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *regionState) error {
 		if !ok || at.cluster != nil && at.cluster.GetUID() == owner.UID {
 			return nil
 		}
-		cluster, err := at.peer.clusterClient(s.key).Get(ctx, owner.Name, metav1.GetOptions{})
-		switch {
-		case absent(err):
-		case err != nil:
-			return err
-		case cluster.GetUID() == owner.UID:
-			return nil
-		}
-		if wait := at.peer.oldClaims.wait(s.key, at.claim, time.Now()); wait > 0 {
-			a.queue.AddAfter(s.key.String(), wait)
-			return nil
-		}
-		err = at.peer.claimClient(s.key).Delete(ctx, at.claim.GetName(), metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},
+		return a.write(s.key, &at.peer.oldClaims, at.claim, func() error {
+			cluster, err := at.peer.clusterClient(s.key).Get(ctx, owner.Name, metav1.GetOptions{})
+			switch {
+			case absent(err):
+			case err != nil:
+				return err
+			case cluster.GetUID() == owner.UID:
+				return nil
+			}
+			return at.peer.claimClient(s.key).Delete(ctx, at.claim.GetName(), metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},
+			})
 		})
-		if absent(err) || apierrors.IsConflict(err) {
-			a.queue.AddAfter(s.key.String(), at.peer.oldClaims.prove(s.key, at.claim, time.Now()))
-			return nil
-		}
-		return err
 	})
 }
 
@@ -165,26 +158,36 @@ func (a *Arbiter) gate(ctx context.Context, s *regionState, at *peerState, phase
 	return err
 }
 
-// apply writes the status of obj unless it is the same already. A conflict or a deleted object is not an error: the cache
-// will report the change, and until then writes to obj are repeated with backoff.
+// apply writes the status of obj unless it is the same already. For a conflict or a deleted object see write.
 func (a *Arbiter) apply(ctx context.Context, k region.Key, p *peer, resource string, obj *unstructured.Unstructured, status any) (wrote bool, err error) {
 	old := &p.oldClaims
 	if resource == clusters.Resource {
 		old = &p.oldClusters
-	}
-	if wait := old.wait(k, obj, time.Now()); wait > 0 {
-		a.queue.AddAfter(k.String(), wait)
-		return false, nil
 	}
 	desired, err := identified(obj, status)
 	if err != nil {
 		return false, err
 	}
 	client := p.conn.Dynamic().Resource(v1alpha1.GroupVersion.WithResource(resource)).Namespace(obj.GetNamespace())
-	wrote, err = loop.Apply(ctx, client, obj, desired, FieldManager, "status")
-	if absent(err) || apierrors.IsConflict(err) {
-		a.queue.AddAfter(k.String(), old.prove(k, obj, time.Now()))
-		return false, nil
-	}
+	err = a.write(k, old, obj, func() (err error) {
+		wrote, err = loop.Apply(ctx, client, obj, desired, FieldManager, "status")
+		wrote = wrote && err == nil
+		return err
+	})
 	return wrote, err
+}
+
+// write makes a write to the cached obj. A conflict or a deleted object is not an error: the cache will report the change,
+// and until then writes to obj are repeated with backoff.
+func (a *Arbiter) write(k region.Key, old *outdated, obj *unstructured.Unstructured, do func() error) error {
+	wait := old.wait(k, obj, time.Now())
+	if wait == 0 {
+		err := do()
+		if !absent(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+		wait = old.prove(k, obj, time.Now())
+	}
+	a.queue.AddAfter(k.String(), wait)
+	return nil
 }

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,17 @@ func Build(t testing.TB, folder string) string {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
+}
+
+// Output runs a program to its end, requires the exit code 0, and returns its standard output.
+func Output(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", stderr.String())
+	return string(out)
 }
 
 // Process is a running program. It is safe for concurrent use.

@@ -4,12 +4,10 @@
 package gateway_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,14 +90,7 @@ func (w *world) write(name string, data []byte) {
 // what only a Pod has: paths, ports, and the credentials of its ServiceAccount.
 func (w *world) configure(dir string) string {
 	w.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(program, "deploy", "config.yaml"))
-	require.NoError(w.t, err)
-	var files struct{ Data map[string]string }
-	require.NoError(w.t, yaml.Unmarshal(raw, &files))
-	text := strings.NewReplacer(mounted, w.path(mounted), cached, dir).Replace(files.Data["gateway.yaml"])
-	var c map[string]any
-	require.NoError(w.t, yaml.Unmarshal([]byte(text), &c))
-	for path, value := range map[string]any{
+	values := map[string]any{
 		"serving.address": "127.0.0.1:0", "health.address": "127.0.0.1:0",
 		"source.central.kubeconfigFile": w.path("central.kubeconfig"), "authentication.tokenReview.kubeconfigFile": w.path("central.kubeconfig"),
 		"audit.file": filepath.Join(dir, "audit.log"),
@@ -107,17 +98,11 @@ func (w *world) configure(dir string) string {
 		"source.cacheWait": "2s", "authentication.tokenReview.cacheTTL": "1s", "drain.delay": "300ms",
 		// Both callers exist only here.
 		"authentication.mappings": []any{map[string]any{"user": "system:serviceaccount:ci:deployer", "as": "hub:deployer"}},
-	} {
-		require.NoError(w.t, unstructured.SetNestedField(c, value, strings.Split(path, ".")...))
 	}
 	if w.origins != nil {
-		require.NoError(w.t, unstructured.SetNestedSlice(c, w.origins, "serving", "allowedOrigins"))
+		values["serving.allowedOrigins"] = w.origins
 	}
-	data, err := yaml.Marshal(c)
-	require.NoError(w.t, err)
-	path := filepath.Join(dir, "gateway.yaml")
-	require.NoError(w.t, os.WriteFile(path, data, 0o600))
-	return path
+	return process.Configure(w.t, program, "gateway.yaml", dir, strings.NewReplacer(mounted, w.path(mounted), cached, dir), values)
 }
 
 // grantCentral applies the roles of the manifests, which are those that the program prints.
@@ -131,12 +116,7 @@ func (w *world) grantCentral() {
 // rights returns the roles that the program prints.
 func (w *world) rights(args ...string) string {
 	w.t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(w.t.Context(), w.binary, append([]string{"--config", w.configure(w.t.TempDir()), "--rights"}, args...)...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(w.t, err, "%s", stderr.String())
-	return string(out)
+	return process.Output(w.t, w.binary, append([]string{"--config", w.configure(w.t.TempDir()), "--rights"}, args...)...)
 }
 
 // grantPeer lets the gateway act as alice and hub:deployer, and grants these two their own rights.

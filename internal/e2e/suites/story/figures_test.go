@@ -29,6 +29,8 @@ type chapter struct {
 	failed      int             // other requests
 }
 
+func (c *chapter) requests() int { return len(c.latencies) + c.failed + c.unavailable }
+
 func newFigures() *figures { return &figures{away: map[string]chan struct{}{}} }
 
 // begin starts a chapter, and ends the one before.
@@ -93,7 +95,7 @@ func (f *figures) requests() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.chapters {
-		n += len(c.latencies) + c.failed + c.unavailable
+		n += c.requests()
 	}
 	return n
 }
@@ -120,7 +122,7 @@ func (f *figures) table() string {
 	b.WriteString("| chapter | seconds | requests | p50 | p99 | failed | to the region that was away |\n|---|---|---|---|---|---|---|\n")
 	for _, c := range f.chapters {
 		slices.Sort(c.latencies)
-		fmt.Fprintf(&b, "| %s | %.0f | %d | %s | %s | %d | %d |\n", c.name, c.took.Seconds(), len(c.latencies)+c.failed+c.unavailable,
+		fmt.Fprintf(&b, "| %s | %.0f | %d | %s | %s | %d | %d |\n", c.name, c.took.Seconds(), c.requests(),
 			quantile(c.latencies, 50), quantile(c.latencies, 99), c.failed, c.unavailable)
 	}
 	return b.String()

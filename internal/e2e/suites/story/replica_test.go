@@ -4,17 +4,12 @@
 package story_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"strings"
 	"sync"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/internal/e2e/process"
@@ -31,26 +26,8 @@ type replica struct {
 	address, health string
 }
 
-func output(t *testing.T, program string, args ...string) string {
-	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", stderr.String())
-	return string(out)
-}
-
-// startGateway starts a gateway, and waits until it is ready.
-func (w *world) startGateway(name string) *replica {
-	w.t.Helper()
-	r := &replica{w: w, name: name, dir: w.t.TempDir()}
-	r.start()
-	return r
-}
-
-// startManager starts a manager, and waits until it runs.
-func (w *world) startManager(name string) *replica {
+// startReplica starts a gateway or a manager, as its name begins, and waits until it runs.
+func (w *world) startReplica(name string) *replica {
 	w.t.Helper()
 	r := &replica{w: w, name: name, dir: w.t.TempDir()}
 	r.start()

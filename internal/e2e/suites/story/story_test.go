@@ -87,14 +87,7 @@ func TestStory(t *testing.T) {
 	}
 	f.begin("the central plane is started again")
 	require.NoError(t, w.central.Restart(t.Context()))
-	for _, r := range w.gateways {
-		planetest.Eventually(t, soon, r.name+" follows the central plane", func(ctx context.Context) error {
-			if _, text := r.readiness(ctx); strings.Contains(text, "[!]") {
-				return errors.New(text)
-			}
-			return nil
-		})
-	}
+	w.misses("[!]")
 	w.serve(tenant, us, "cluster-2")
 	l.goesOn(steps)
 
@@ -124,8 +117,8 @@ func TestStory(t *testing.T) {
 func (w *world) install() {
 	w.t.Helper()
 	for _, name := range []string{"a", "b"} {
-		w.managers = append(w.managers, w.startManager("manager-"+name))
-		w.gateways = append(w.gateways, w.startGateway("gateway-"+name))
+		w.managers = append(w.managers, w.startReplica("manager-"+name))
+		w.gateways = append(w.gateways, w.startReplica("gateway-"+name))
 	}
 	for _, p := range w.peers {
 		w.writeSecret(p)
@@ -175,19 +168,25 @@ func (w *world) rotate(p *plane.Plane) {
 	}
 }
 
-// readiness returns the answer of /readyz.
-func (r *replica) readiness(ctx context.Context) (int, string) {
-	_, health := r.at()
-	return process.Probe(ctx, health, "/readyz")
+// sees waits until the readiness of each gateway contains a text.
+func (w *world) sees(text string) {
+	w.t.Helper()
+	w.readiness(text, true)
 }
 
-// sees waits until the readiness of each gateway has a line that begins with want.
-func (w *world) sees(want string) {
+// misses waits until the readiness of no gateway contains a text.
+func (w *world) misses(text string) {
+	w.t.Helper()
+	w.readiness(text, false)
+}
+
+func (w *world) readiness(text string, there bool) {
 	w.t.Helper()
 	for _, r := range w.gateways {
-		planetest.Eventually(w.t, soon, r.name+" sees "+want, func(ctx context.Context) error {
-			if _, text := r.readiness(ctx); !strings.Contains(text, want) {
-				return errors.New(text)
+		planetest.Eventually(w.t, soon, fmt.Sprintf("the readiness of %s contains %q: %t", r.name, text, there), func(ctx context.Context) error {
+			_, health := r.at()
+			if code, answer := process.Probe(ctx, health, "/readyz"); code == 0 || strings.Contains(answer, text) != there {
+				return errors.New(answer)
 			}
 			return nil
 		})
@@ -210,7 +209,6 @@ func (w *world) serve(account string, p *plane.Plane, name string) {
 // kubectl runs kubectl as user-0, at the balancer, in the region of p.
 func (w *world) kubectl(p *plane.Plane, stdin string, args ...string) string {
 	w.t.Helper()
-	var out string
 	out, err := w.tryKubectl(p, stdin, args...)
 	require.NoError(w.t, err, "kubectl %s: %s", strings.Join(args, " "), out)
 	return out
@@ -218,7 +216,6 @@ func (w *world) kubectl(p *plane.Plane, stdin string, args ...string) string {
 
 func (w *world) tryKubectl(p *plane.Plane, stdin string, args ...string) (string, error) {
 	w.t.Helper()
-	w.write("servers.crt", w.servers.PEM())
 	file := w.path("users/user-0.pem")
 	return process.Kubectl(w.t, stdin, append([]string{
 		"--server=" + w.balancer.address() + "/regions/" + regionOf(p), "--certificate-authority=" + w.path("servers.crt"), "--kubeconfig=/dev/null",
@@ -301,20 +298,13 @@ func (w *world) read(files string, n int) {
 func (w *world) remove(p *plane.Plane) {
 	w.t.Helper()
 	w.admin(p, "", "delete", "--namespace="+provider, "regionclaim", p.Name()+"-1")
-	for _, r := range w.gateways {
-		planetest.Eventually(w.t, soon, r.name+" no longer has the region", func(ctx context.Context) error {
-			if _, text := r.readiness(ctx); strings.Contains(text, regionOf(p)) {
-				return errors.New(text)
-			}
-			return nil
-		})
-	}
+	w.misses(regionOf(p))
 	args := []string{"peer", "leave", p.Name(), "--wal", w.path("administrator.db"), "--create-wal", "--timeout", "5m"}
 	for _, each := range w.peers {
 		args = append(args, "--kubeconfig", each.Name()+"="+w.path(each.Name()+"-admin/kubeconfig"))
 	}
 	args = append(args, "--kubeconfig", "local="+w.path(w.central.Name()+"-admin/kubeconfig"))
-	w.t.Log(output(w.t, process.Build(w.t, "../../../../cmd/atollctl"), args...))
+	w.t.Log(process.Output(w.t, process.Build(w.t, "../../../../cmd/atollctl"), args...))
 	w.admin(w.central, "", "delete", "peer", p.Name(), "--timeout=2m")
 	out, err := w.tryKubectl(p, "", "get", "configmaps", "--namespace="+tenant)
 	require.Error(w.t, err)

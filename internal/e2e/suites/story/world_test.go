@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/e2e/pki"
@@ -68,6 +66,7 @@ func newWorld(t *testing.T, users int) *world {
 		w.users = append(w.users, fmt.Sprintf("user-%d", i))
 	}
 	w.certify()
+	w.write("servers.crt", w.servers.PEM())
 	w.write(mounted+"/clients/ca.crt", w.clients.PEM())
 	w.keys = []string{newKey(t)}
 	w.writeKeys()
@@ -113,14 +112,14 @@ func newKey(t *testing.T) string {
 
 func (w *world) writeKeys() { w.write(mounted+"/keys/keys", []byte(strings.Join(w.keys, "\n")+"\n")) }
 
-// apply applies manifests of a program as an administrator of p. Objects without a namespace in them are cluster-wide.
+// apply applies manifests of a program as an administrator of p.
 func (w *world) apply(p *plane.Plane, files ...string) {
 	w.t.Helper()
+	args := []string{"apply", "--server-side"}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(w.t, err)
-		w.admin(p, string(text), "apply", "--server-side", "--filename=-")
+		args = append(args, "--filename="+file)
 	}
+	w.admin(p, "", args...)
 }
 
 // admin runs kubectl as an administrator of p.
@@ -151,9 +150,7 @@ func (w *world) grantCentral() {
 	w.t.Helper()
 	planetest.Apply(w.t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
 	for _, program := range []string{gatewayProgram, managerProgram} {
-		for _, file := range []string{"config.yaml", "deployment.yaml", "network.yaml"} {
-			w.apply(w.central, filepath.Join(program, "deploy", file))
-		}
+		w.apply(w.central, program+"/deploy/config.yaml", program+"/deploy/deployment.yaml", program+"/deploy/network.yaml")
 	}
 	w.apply(w.central, gatewayProgram+"/deploy/service.yaml", gatewayProgram+"/deploy/rbac.yaml", managerProgram+"/deploy/plane-rbac.yaml")
 	for _, program := range []string{"atoll-gateway", "atoll-manager"} {
@@ -197,7 +194,7 @@ func (w *world) bind(p *plane.Plane, role, kind, subject string) {
 // printed returns the roles that the gateway prints.
 func (w *world) printed(args ...string) string {
 	w.t.Helper()
-	return output(w.t, w.gatewayBinary, append([]string{"--config=" + w.gatewayConfig(w.t.TempDir()), "--rights"}, args...)...)
+	return process.Output(w.t, w.gatewayBinary, append([]string{"--config=" + w.gatewayConfig(w.t.TempDir()), "--rights"}, args...)...)
 }
 
 // gatewayConfig writes the configuration of the manifests into the folder of a replica. It differs in what only a Pod has:
@@ -222,19 +219,5 @@ func (w *world) managerConfig(dir string) string {
 
 func (w *world) configure(dir, program, file string, values map[string]any) string {
 	w.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(program, "deploy", "config.yaml"))
-	require.NoError(w.t, err)
-	var files struct{ Data map[string]string }
-	require.NoError(w.t, yaml.Unmarshal(raw, &files))
-	text := strings.NewReplacer(mounted, w.path(mounted), cached, dir).Replace(files.Data[file])
-	var c map[string]any
-	require.NoError(w.t, yaml.Unmarshal([]byte(text), &c))
-	for path, value := range values {
-		require.NoError(w.t, unstructured.SetNestedField(c, value, strings.Split(path, ".")...))
-	}
-	data, err := yaml.Marshal(c)
-	require.NoError(w.t, err)
-	path := filepath.Join(dir, file)
-	require.NoError(w.t, os.WriteFile(path, data, 0o600))
-	return path
+	return process.Configure(w.t, program, file, dir, strings.NewReplacer(mounted, w.path(mounted), cached, dir), values)
 }
