@@ -163,17 +163,21 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 
 // Remove removes the object from all peers. It returns nil when the removal is committed:
 // Operation.State is Done if nothing is left, and Committed if Start or Recover have to continue
-// it. Otherwise the error wraps ErrNotFound if no peer holds the object, and is a *ConflictError if
-// the object has another revision or resourceVersion than opts. It is a *HeldError if the
-// object has no claim or is only reserved, and an *OccupiedError if other objects are in the
-// namespace that the object owns. If OccupiedError.Committed is set, the removal is committed, and
-// continues once these objects are removed. If Operation.State is Done, and the error is a *HeldError
-// that wraps ErrReturned, too, then one object was removed, and another object of the name was found,
-// in a peer that was restored from an older state or because of such a restore. The error is an *InDoubtError if the
-// outcome is not known yet. If it wraps ErrReturned and Operation.State is Committed, the object of a peer that is being
-// brought back is removed, and another object may have the name. Any other error wraps ErrAborted or
-// ErrEnded, unless Remove rejects the call before the removal begins. If the removal is neither
-// committed nor in doubt, it has not removed the object.
+// it. Otherwise it returns one of these errors:
+//   - an error that wraps ErrNotFound: no peer holds the object.
+//   - *ConflictError: the object has another revision or resourceVersion than opts.
+//   - *HeldError: the object has no claim or is only reserved. If Operation.State is Done and the error also wraps
+//     ErrReturned, the object was removed, but another object has the name, because a peer was restored from an older
+//     state.
+//   - *OccupiedError: other objects are in the namespace that the object owns. If its field Committed is set, the
+//     removal is committed, and continues once these objects are removed.
+//   - *InDoubtError: the outcome is not known yet. If Operation.State is Committed and the error also wraps
+//     ErrReturned, the removal is committed, but the object's peer is still being brought back after a restore, and
+//     another object may have the name.
+//   - an error that wraps ErrAborted or ErrEnded: any other failure.
+//   - any other error: Remove rejected the call before the removal began.
+//
+// If the removal is neither committed nor in doubt, it has not removed the object.
 func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
 	kind, err := c.kinds.find(gk)
 	if err == nil {

@@ -120,8 +120,8 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 	})
 }
 
-// The condition of an object of a refused type is an annotation: to write the status of the type may already exert its
-// power.
+// The condition of an object of a refused type is an annotation: a write of its status could itself use the power
+// for which the type is refused.
 func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {

@@ -34,8 +34,8 @@ type specs struct {
 }
 
 // bring writes the desired spec to o's downstream object if the object does not have it. inPlace is true if the
-// object has the desired spec and the caches show all our writes. shows are the versions that the cache will show
-// of the upstream object.
+// object has the desired spec and the caches show all our writes. shows is the result of finalizers.add: the
+// resourceVersions of the upstream object before and after our finalizer was added.
 func (s specs) bring(ctx context.Context, o observed, want *desired, shows created) (again time.Duration, inPlace bool, err error) {
 	w := s.records.get(o.ref).writes
 	plan := planSpec(w, o.d, want, s.syncer.lease.returning())

@@ -47,7 +47,7 @@ const (
 type Role string
 
 const (
-	// RolePrimary is the object that decides.
+	// RolePrimary is the object whose state decides whether an operation is committed.
 	RolePrimary Role = "Primary"
 	// RoleSecondary is an object of the same name in another peer.
 	RoleSecondary Role = "Secondary"

@@ -134,8 +134,8 @@ func (b *Box) Requests() []Request {
 	return all
 }
 
-// Release forwards the requests that were answered but not yet forwarded. It returns when the API
-// server has answered them.
+// Release forwards the requests that TimeoutLate has answered with 504 and holds back. It returns
+// when the API server has responded to all of them.
 func (b *Box) Release() {
 	b.mu.Lock()
 	late := b.late

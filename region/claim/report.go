@@ -142,7 +142,7 @@ func (a *Arbiter) report(ctx context.Context, s *regionState, at *peerState, r r
 	return status.Phase, true, err
 }
 
-// gate writes the gate of a ServiceCluster.
+// gate writes our part of a ServiceCluster's status.
 func (a *Arbiter) gate(ctx context.Context, s *regionState, at *peerState, phase v1alpha1.RegionClaimPhase) error {
 	g := gateOf(at.cluster, phase, time.Now())
 	wait, _, err := at.peer.gates.correct(s.key, at.cluster, &g, time.Now())

@@ -309,8 +309,8 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 	return o, held.failed(attempt.end(err))
 }
 
-// fill emits objects from the sources in turn until the page is full or all sources are read. While it emits JSON, it
-// reads the next page of the source.
+// fill emits objects from the sources in turn until the page is full or all sources are read. If l has an encoder,
+// fill reads the next page of a source while it emits the present one as JSON.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
 	var ahead *reading

@@ -9,7 +9,7 @@ import (
 )
 
 // ClusterDaemonSet runs a Deployment made of its template on every chosen
-// cluster, even where it does not run on every node.
+// cluster. Unlike a DaemonSet, it does not run a Pod on every node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

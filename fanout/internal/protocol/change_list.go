@@ -163,8 +163,8 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	}
 	into := []string{c.Op.Peer}
 	if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
-		// The object became home while the restored peer was not believed: a replica may have been
-		// judged dead then.
+		// The home may have replaced a lost one while the restored peer's objects did not count.
+		// Cover all members: a process may have judged a replica dead then.
 		into = append(into, c.ring()...)
 	}
 	return Operation{Action: Cover, Into: into}, f.covers()

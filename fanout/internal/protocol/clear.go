@@ -95,9 +95,9 @@ func (s clearTask) removed(o Object) bool {
 	return o.Claimed && !o.Primary(m.Op.Mode) && (o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || same)
 }
 
-// rivals reports whether o, in a full member, is another object in effect under the name. If the
-// primary still exists after this read, a peer was restored: an object takes effect only while it
-// holds its name in all members.
+// rivals reports whether o is another object of the name in effect, in a peer that the PeerSet lists
+// as Active. If the primary still exists after o was read, two objects held the name at once. Then a
+// member was restored: otherwise an object takes effect only while it holds its name in all members.
 func (s clearTask) rivals(o Object) bool {
 	m := s.m
 	other := o.Claimed && o.Claim.Operation != m.Primary.Claim.Operation

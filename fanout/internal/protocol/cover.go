@@ -192,7 +192,7 @@ func (j coverJob) afterCovering() {
 		return
 	}
 	if m.Astray {
-		// The home has moved: the next list shows its new peer.
+		// The home has moved. A pending target makes the change list again and find the new home.
 		m.pend(m.Op.Target)
 	}
 	for _, s := range m.Strands {

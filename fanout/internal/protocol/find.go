@@ -190,9 +190,9 @@ func (j findJob) onward() bool {
 }
 
 // unguarded reports whether the unreachable peers can hold only an uncommitted object, or an object
-// whose removal is committed. A member proves this if its PeerSet lists the unreachable peers and
-// has the state Active, and a read after that finds no object of the name in the member. For every
-// Active member has a guard of a committed object.
+// whose removal is committed. Every Active member has a guard of any other object. So a member
+// proves this if its PeerSet lists the unreachable peers and has the state Active, and a read after
+// that finds no object of the name in the member. If the removal is not onward, the result is false.
 func (j findJob) unguarded() bool {
 	m := j.m
 	for peer, set := range m.Sets {

@@ -146,9 +146,9 @@ func (w *world) askAgain() string {
 	return ""
 }
 
-// releaseSkipped lets a person release bound guards that look like a loss. Such guards remain in a
-// peer that was removed by force and is still reachable, if their object was removed while that
-// peer was no member.
+// releaseSkipped acts as a person who releases each bound guard whose primary is missing. Sweeps
+// report the primary as lost and keep the guard. In fact the object was removed while the guard's
+// peer (removed by force, but reachable) was no member, so the removal skipped the guard.
 func (w *world) releaseSkipped() {
 	for i, c := range w.store.cells {
 		if x := c.obj; w.losing.gone && w.cfg.mode == Once && x != nil && x.Evidence(Once) && !x.Released && w.missing(x.Of(Once)) {

@@ -74,7 +74,8 @@ func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	case v.latest.Claimed && later:
 		return v.latest.Of(Everywhere), v.latest.term(), true
 	case former && !v.known && (!own.yielded(Everywhere) || own.Terminating):
-		// No member has the object. A home that has yielded may be the last one, but a person has deleted it.
+		// No member has the object in effect. A yielded home may then be the last object with this
+		// content, so it is retired only if a client has deleted it already.
 		return own.Of(Everywhere), own.term(), true
 	default:
 		return Ref{}, 0, false

@@ -91,9 +91,9 @@ func TestRemovalOfUnknownPeer(t *testing.T) {
 	}
 }
 
-// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the replica that it
-// yielded to. If the move cannot be finished, the delete is a removal; else it has no effect. The
-// histories must show which of the two happened.
+// TestDeleteOfYieldedHome deletes a home that has yielded to a replica, during a move. If the
+// replica was deleted before, the move is taken back, and the delete is a removal. Otherwise the
+// move is finished, and the delete has no effect. The history must show which of the two happened.
 func TestDeleteOfYieldedHome(t *testing.T) {
 	for elect, want := range map[bool]Ending{true: Done, false: Aborted} {
 		cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 2, plans: []plan{move("m", "b"), after(1, add("x", "b", 1, "q"))}}
