@@ -34,9 +34,24 @@ type Demand struct {
 	// clusters nearer to their shares. With zero, a division only adds replicas or removes those that the bounds
 	// do not permit. AnyMoves sets no limit.
 	Moves int64
+	// Rollout adjusts how a Deployment is rolled out and moves between clusters. Divide ignores it.
+	Rollout Rollout
 	// UID is the UID of the parent. Between equal claims, a hash of the UID decides: always in the same way for
 	// one UID, and evenly over many UIDs.
 	UID types.UID
+}
+
+// Rollout adjusts the rollout of a Deployment over its clusters. The zero value works.
+type Rollout struct {
+	// Order names the clusters that get a new template first. The other clusters follow, sorted by
+	// name.
+	Order []string
+	// Clusters is how many clusters may be in a rollout at the same time. With 1, a cluster gets a
+	// new template only when all pods of the previous one are replaced and available. Zero means no
+	// limit other than maxUnavailable and maxSurge.
+	Clusters int64
+	// MoveSurge is how many pods above maxSurge there may be while replicas move between clusters.
+	MoveSurge int64
 }
 
 // AnyMoves is a Demand.Moves without limit.

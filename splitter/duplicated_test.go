@@ -62,7 +62,7 @@ func TestReplicasOfALostClusterAreReported(t *testing.T) {
 func TestMovesAreNotReportedAsDuplicated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))
-		w.create(deployments, deployment("web", 4))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxSurge: 100%}}"))
 		w.rest()
 		w.works("web--a", 2)
 		w.works("web--b", 2)

@@ -22,7 +22,7 @@ type Kind interface {
 	Resource() schema.GroupVersionResource
 	// Cut returns the plan of a parent and its desired shards, by cluster. d and shares come from the
 	// Placement; Cut sets d.Replicas from the parent and each Share's Present from have. Only the specs
-	// of the returned shards matter. A cluster without replicas gets no shard, but keeps an existing
+	// and the annotations of the returned shards matter. A cluster without replicas gets no shard, but keeps an existing
 	// shard of a Job. Cut fails on a parent that it cannot read. If a parent cannot be divided as
 	// requested, Cut comes as near to the request as possible.
 	Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error)

@@ -7,20 +7,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// Deployments returns the Kind of apps/v1 Deployments. Integers in maxUnavailable and maxSurge are
-// divided over the shards, except with Duplicate; percentages apply to each shard. A shard for
-// which maxUnavailable and maxSurge would be zero gets a maxSurge of one. Moves make at most as
-// many replicas unavailable as the parent's maxUnavailable allows.
+// Deployments returns the Kind of apps/v1 Deployments. The clusters of a Deployment share its
+// maxUnavailable and maxSurge: package rollout paces rollouts, scaling and moves within them. While
+// a shard is rolled out, its strategy has its part of the two, and a shard that waits for its part
+// is paused. With Duplicate, and with the strategy Recreate, each shard has the parent's strategy.
 func Deployments() Kind {
 	return deployments{replicated{
 		gvr:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -37,91 +35,35 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	if rolling(parent) || slices.ContainsFunc(have, func(s Shard) bool { return rolling(s.Object) }) {
 		d.Moves = 0 // a rollout uses up maxUnavailable
 	}
-	plan, shards, err := k.cut(parent, d, shares, have, unavailable(parent))
+	plan, want, err := k.divide(parent, d, shares, have)
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	if d.Mode != Duplicate {
-		if err := k.divideBudgets(parent, d.UID, shards); err != nil {
-			return Plan{}, nil, err
-		}
+	hash, err := templateHash(parent)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	var shards []Shard
+	if d.Mode == Duplicate || recreates(parent) || alone(want, have, numberOr(parent, 1, k.replicas...)) {
+		plan, shards, err = k.paced(parent, d.Mode, plan, want, have)
+	} else {
+		shards, err = k.rollout(parent, hash, d.Rollout, want, have)
 	}
 	for _, s := range shards {
-		if err := keepUpdatable(s.Object); err != nil {
-			return Plan{}, nil, err
+		annotations := s.Object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
 		}
+		annotations[v1alpha1.TemplateAnnotation] = hash
+		s.Object.SetAnnotations(annotations)
 	}
-	return plan, shards, nil
-}
-
-// divideBudgets divides the parent's maxUnavailable and maxSurge, each if it is an integer, in
-// proportion to the replicas of the shards.
-func (k deployments) divideBudgets(parent *unstructured.Unstructured, uid types.UID, shards []Shard) error {
-	claims := make([]Share, len(shards))
-	for i, s := range shards {
-		n := numberOr(s.Object, 1, k.replicas...)
-		claims[i] = Share{Name: s.Cluster, Weight: &n, Max: &n}
-	}
-	for _, field := range []string{"maxUnavailable", "maxSurge"} {
-		path := []string{"spec", "strategy", "rollingUpdate", field}
-		total, ok := number(parent, path...)
-		if !ok {
-			continue
-		}
-		parts, err := Divide(Demand{Replicas: total, UID: uid}, claims)
-		if err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(path, "."), err)
-		}
-		for _, s := range shards {
-			if err := unstructured.SetNestedField(s.Object.Object, parts.Replicas(s.Cluster), path...); err != nil {
-				return fmt.Errorf("%s: %w", strings.Join(path, "."), err)
-			}
-		}
-	}
-	return nil
-}
-
-// keepUpdatable sets maxSurge to one if both maxSurge and maxUnavailable are zero, since such a
-// shard could never be updated. A surplus pod does less harm than an unavailable one.
-func keepUpdatable(shard *unstructured.Unstructured) error {
-	rolling, ok, _ := unstructured.NestedMap(shard.Object, "spec", "strategy", "rollingUpdate")
-	if !ok || !isZero(rolling["maxUnavailable"]) || !isZero(rolling["maxSurge"]) {
-		return nil
-	}
-	rolling["maxSurge"] = int64(1)
-	return unstructured.SetNestedMap(shard.Object, rolling, "spec", "strategy", "rollingUpdate")
+	return plan, shards, err
 }
 
 // rolling reports whether a rollout of the Deployment is in progress according to its status.
 func rolling(obj *unstructured.Unstructured) bool {
 	return obj != nil && (numberOr(obj, 0, "status", "observedGeneration") < obj.GetGeneration() ||
 		numberOr(obj, 0, "status", "updatedReplicas") < numberOr(obj, 0, "status", "replicas"))
-}
-
-func isZero(v any) bool { return v == int64(0) || v == "0%" }
-
-// unavailable returns how many replicas of a Deployment may be unavailable.
-func unavailable(parent *unstructured.Unstructured) int64 {
-	n := numberOr(parent, 1, "spec", "replicas")
-	if kind, _, _ := unstructured.NestedString(parent.Object, "spec", "strategy", "type"); kind == "Recreate" {
-		return 0 // Recreate permits unavailable replicas in rollouts, not in moves
-	}
-	v, ok, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
-	if !ok {
-		v = "25%"
-	}
-	bound := intstr.FromInt32(0)
-	switch v := v.(type) {
-	case string:
-		bound = intstr.FromString(v)
-	case int64:
-		return min(v, n)
-	}
-	scaled, err := intstr.GetScaledValueFromIntOrPercent(&bound, int(n), false)
-	if err != nil {
-		return 0
-	}
-	return min(int64(scaled), n)
 }
 
 func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
@@ -131,7 +73,8 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	}
 	wanted := numberOr(parent, 1, k.replicas...)
 	works, _ := status["availableReplicas"].(int64)
-	conditions := []any{condition("Available", works >= wanted-unavailable(parent), "MinimumReplicasAvailable", "MinimumReplicasUnavailable",
+	unavailable, _ := limits(parent, wanted)
+	conditions := []any{condition("Available", works >= wanted-unavailable, "MinimumReplicasAvailable", "MinimumReplicasUnavailable",
 		fmt.Sprintf("%d of %d replicas are available%s", works, wanted, k.behind(shards)))}
 	conditions = append(conditions, k.progress(wanted, shards))
 	var failures []string

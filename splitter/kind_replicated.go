@@ -75,12 +75,15 @@ type replicated struct {
 func (k replicated) Resource() schema.GroupVersionResource { return k.gvr }
 
 func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
-	return k.cut(parent, d, shares, have, 0)
+	plan, want, err := k.divide(parent, d, shares, have)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	return k.paced(parent, d.Mode, plan, want, have)
 }
 
-// cut divides the replicas. It limits the moves so that they make at most the given number of
-// replicas unavailable.
-func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard, unavailable int64) (Plan, []Shard, error) {
+// divide returns the plan of a parent, and the replicas of each cluster according to it.
+func (k replicated) divide(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, map[string]int64, error) {
 	d.Replicas = numberOr(parent, 1, k.replicas...)
 	present := map[string]int64{}
 	for _, s := range have {
@@ -88,14 +91,15 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // the schema of a custom type may allow negative numbers
 		}
 	}
-	settled, err := k.settled(d, withPresent(shares, present), present, have)
+	shares = withPresent(shares, present)
+	settled, err := k.settled(d, shares, present, have)
 	if err != nil {
 		return Plan{}, nil, err
 	}
 	if !settled {
 		d.Moves = 0 // only one move at a time
 	}
-	plan, err := Divide(d, withPresent(shares, present))
+	plan, err := Divide(d, shares)
 	if err != nil {
 		return Plan{}, nil, err
 	}
@@ -103,21 +107,37 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	for _, a := range plan.Shards {
 		want[a.Cluster] = a.Replicas
 	}
-	if (d.Mode != Duplicate || len(shares) > 0) && !alone(want, have, d.Replicas) {
-		k.pace(want, have, d.Replicas-unavailable)
+	return plan, want, nil
+}
+
+// paced returns the shards for the wanted replicas. A replica leaves its cluster only when its
+// replacement is available.
+func (k replicated) paced(parent *unstructured.Unstructured, mode Mode, plan Plan, want map[string]int64, have []Shard) (Plan, []Shard, error) {
+	replicas := numberOr(parent, 1, k.replicas...)
+	if (mode != Duplicate || len(plan.Shards) > 0) && !alone(want, have, replicas) {
+		k.pace(want, have, replicas)
 	}
 	var shards []Shard
 	for _, cluster := range sorted(want) {
 		if want[cluster] == 0 {
 			continue
 		}
-		s := newShard(parent, cluster)
-		if err := unstructured.SetNestedField(s.Object.Object, want[cluster], k.replicas...); err != nil {
-			return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(k.replicas, "."), err)
+		s, err := k.shard(parent, cluster, want[cluster])
+		if err != nil {
+			return Plan{}, nil, err
 		}
 		shards = append(shards, s)
 	}
 	return plan, shards, nil
+}
+
+// shard returns the shard of a parent for a cluster, with the given replicas.
+func (k replicated) shard(parent *unstructured.Unstructured, cluster string, replicas int64) (Shard, error) {
+	s := newShard(parent, cluster)
+	if err := unstructured.SetNestedField(s.Object.Object, replicas, k.replicas...); err != nil {
+		return Shard{}, fmt.Errorf("%s: %w", strings.Join(k.replicas, "."), err)
+	}
+	return s, nil
 }
 
 // settled reports whether earlier moves are done: no shard is being deleted or in an unreachable

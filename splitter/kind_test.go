@@ -65,10 +65,8 @@ func TestCut(t *testing.T) {
 	}{
 		"a Deployment without replicas has one": {splitter.Deployments(), `spec: {paused: true}`, all("a"), nil, "spec.replicas", values{"a": int64(1)}},
 		"the rest of the spec":                  {splitter.Deployments(), `spec: {replicas: 2, paused: true}`, all("a", "b"), nil, "spec.paused", values{"a": true, "b": true}},
-		"what may be unavailable": {splitter.Deployments(), `spec: {replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 3, maxSurge: 25%}}}`,
-			weights(2, 3), nil, "spec.strategy.rollingUpdate.maxUnavailable", values{"a": int64(1), "b": int64(2)}},
-		"a shard that could not be updated may have one more": {splitter.Deployments(), `spec: {replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}}`,
-			weights(1, 4), nil, "spec.strategy.rollingUpdate.maxSurge", values{"a": int64(1), "b": int64(0)}},
+		"a new shard has the parent's strategy": {splitter.Deployments(), `spec: {replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 3, maxSurge: 25%}}}`,
+			weights(2, 3), nil, "spec.strategy.rollingUpdate.maxUnavailable", values{"a": int64(3), "b": int64(3)}},
 		"a StatefulSet": {splitter.StatefulSets(), `spec: {replicas: 5}`, weights(2, 3), nil, "spec.replicas", values{"a": int64(2), "b": int64(3)}},
 		"a DaemonSet":   {splitter.DaemonSets(), `spec: {x: 1}`, all("a", "b", "c"), nil, "spec.x", values{"a": int64(1), "b": int64(1), "c": int64(1)}},
 		"a DaemonSet stays in a cluster that holds": {splitter.DaemonSets(), `spec: {x: 1}`, weights(0, 0, 1), []splitter.Shard{there("b", "spec: {}")}, "spec.x",
@@ -263,34 +261,6 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 			require.Contains(t, string(data), " 1 of 2 and 290 more")
 		}
 	}
-}
-
-// The values of maxUnavailable in a Deployment's shards add up to at most the parent's value. In
-// each shard maxUnavailable or maxSurge is above zero, so a rollout can make progress. The replicas
-// of the shards add up to the placed replicas.
-func TestCutKeepsTheBudget(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Int64Range(0, 40).Draw(t, "replicas")
-		unavailable, surge := rapid.Int64Range(0, 12).Draw(t, "unavailable"), rapid.Int64Range(0, 12).Draw(t, "surge")
-		if unavailable+surge == 0 {
-			surge = 1
-		}
-		parent := &unstructured.Unstructured{Object: values{"apiVersion": "apps/v1", "kind": "Deployment", "spec": values{
-			"replicas": n, "strategy": values{"rollingUpdate": values{"maxUnavailable": unavailable, "maxSurge": surge}}}}}
-		plan, shards, err := splitter.Deployments().Cut(parent, demand(t, dividing...), flat(t), nil)
-		require.NoError(t, err)
-		var replicas, mayMiss int64
-		for _, s := range shards {
-			rolling, _, _ := unstructured.NestedMap(s.Object.Object, "spec", "strategy", "rollingUpdate")
-			require.Positive(t, rolling["maxUnavailable"].(int64)+rolling["maxSurge"].(int64))
-			mayMiss += rolling["maxUnavailable"].(int64)
-			got, _, _ := unstructured.NestedInt64(s.Object.Object, "spec", "replicas")
-			require.Equal(t, plan.Replicas(s.Cluster), got)
-			replicas += got
-		}
-		require.LessOrEqual(t, mayMiss, unavailable)
-		require.Equal(t, n-plan.Unplaced, replicas)
-	})
 }
 
 // The completions of a Job's first shards add up to the completions of the Job. When clusters join or

@@ -22,7 +22,7 @@ func TestWhatIsBeingRemovedDoesNotCount(t *testing.T) {
 			return c
 		}
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
-		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 4}}"))
 		w.rest()
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
 		w.works("web--a", 4)

@@ -46,7 +46,7 @@ func (w *world) deletions(name string) (codes []int) {
 func TestAShardThatWasReplacedStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
-		w.create(deployments, deployment("web", 4))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxSurge: 100%}}"))
 		w.rest()
 		w.works("web--a", 2)
 		w.works("web--b", 2)
@@ -109,7 +109,7 @@ func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
 func TestAStaleCacheWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
-		w.create(deployments, deployment("web", 4))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxSurge: 100%}}"))
 		w.rest()
 		for _, verb := range []string{"list", "watch"} {
 			w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})

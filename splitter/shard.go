@@ -6,6 +6,7 @@ package splitter
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +49,7 @@ func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstru
 	}
 	labels[s.opts.Label] = shard.Cluster
 	labels[v1alpha1.ParentLabel] = string(parent.GetUID())
+	maps.Copy(annotations, obj.GetAnnotations()) // of the kind
 	annotations[v1alpha1.ParentAnnotation] = parent.GetName()
 	annotations[v1alpha1.ClusterAnnotation] = shard.Cluster
 	obj.SetLabels(labels)

@@ -74,7 +74,10 @@ func TestShardsAreLikeTheirParent(t *testing.T) {
 		w.rest()
 		shard := w.get(deployments, "web--a")
 		require.Equal(t, map[string]string{"app": "web", "workloads.kcp.io/cluster": "a", "splitter.atoll.dev/parent": string(parent.GetUID())}, shard.GetLabels())
-		require.Equal(t, map[string]string{"note": "kept", "splitter.atoll.dev/parent-name": "web", "splitter.atoll.dev/cluster": "a"}, shard.GetAnnotations())
+		annotations := shard.GetAnnotations()
+		require.Len(t, annotations["splitter.atoll.dev/template"], 16)
+		delete(annotations, "splitter.atoll.dev/template")
+		require.Equal(t, map[string]string{"note": "kept", "splitter.atoll.dev/parent-name": "web", "splitter.atoll.dev/cluster": "a"}, annotations)
 		require.Empty(t, shard.GetOwnerReferences())
 		require.Empty(t, shard.GetFinalizers())
 		require.Equal(t, []string{finalizer}, w.get(deployments, "web").GetFinalizers())
@@ -219,7 +222,7 @@ func TestMovesDoNotDip(t *testing.T) {
 func TestNothingMovesBeforeItWorksElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, cluster("a", ""))
-		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 4}}"))
 		w.rest()
 		w.works("web--a", 4)
 		drained := cluster("a", "")

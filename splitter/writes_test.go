@@ -96,7 +96,7 @@ func TestNothingIsTakenTwice(t *testing.T) {
 					w.split.Again()
 					w.rest()
 				}
-				w.create(deployments, deployment("web", 12, "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"))
+				w.create(deployments, deployment("web", 12, "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 12}}"))
 				w.rest()
 				works := func(c string) { w.works("web--"+c, w.shards()[c]) }
 				for c := range w.shards() {
@@ -116,6 +116,7 @@ func TestNothingIsTakenTwice(t *testing.T) {
 				if test.a > 1 {
 					works("a")
 				}
+				w.works("web--c", 4) // it has observed the new number, and its new replicas are not available
 				says(test.a, 0)
 				require.Equal(t, taken, w.shards(), "the cache does not show the available replicas")
 
@@ -142,7 +143,7 @@ func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 			w.Inject(regiontest.Fault{Verb: verb, Name: "web--a", Times: 2, Do: regiontest.DropRequest()})
 		}
 		lose("patch")
-		w.create(deployments, deployment("web", 4))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxSurge: 100%}}"))
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 2, "b": 2}, w.shards())
 		lose("patch")

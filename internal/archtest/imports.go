@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"wal":      {"internal"},
 	"router":   {"internal", "region"},
 	"syncer":   {"internal", "region", "splitter/v1alpha1", "syncer/schema"},
-	"splitter": {"internal", "region", "syncer/v1alpha1"},
+	"splitter": {"internal", "region", "splitter/rollout", "syncer/v1alpha1"},
 	"fanout":   {"internal", "account/v1alpha1", "region", "wal"},
 	"account":  {"internal", "fanout", "region"},
 	"config":   {"internal", "region"},

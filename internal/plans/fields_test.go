@@ -97,6 +97,8 @@ var fields = []row{
 	{"*", "metadata.labels[splitter.atoll.dev/parent]", aSplitter, "atoll-splitter", "the parent of a shard, by its UID"},
 	{"*", "metadata.annotations[splitter.atoll.dev/parent-name]", aSplitter, "atoll-splitter", "the parent of a shard, by its name"},
 	{"*", "metadata.annotations[splitter.atoll.dev/cluster]", aSplitter, "atoll-splitter", "the cluster of a shard"},
+	{deploymentsType, "metadata.annotations[splitter.atoll.dev/template]", aSplitter, "atoll-splitter", "a hash of the parent's template"},
+	{deploymentsType, "metadata.annotations[splitter.atoll.dev/rollout]", aSplitter, "atoll-splitter", "what a rolling cluster may still replace"},
 	{"*", "metadata.labels[workloads.kcp.io/cluster]", aSplitter, "atoll-splitter", "the cluster of a shard, for its syncer"},
 	{deploymentsType, "metadata.finalizers[syncer.atoll.dev/NAME]", aSplitter, "atoll-splitter", "a shard is created with the finalizer of its syncer, with Finalize"},
 	{"*", "spec.*", aSplitter, "atoll-splitter", "the content of the parent, with the share of the cluster"},

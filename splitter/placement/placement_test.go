@@ -333,7 +333,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 		w.configMap("own", "")
 		web := deployment("web", 2, ", volumes: [{name: v, configMap: {name: settings}}]")
 		w.create(deployments, web)
-		set := strings.NewReplacer("Deployment", "StatefulSet", "labels: {app: web}}\nspec", "labels: {app: db}}\nspec", "strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}", "serviceName: db")
+		set := strings.NewReplacer("Deployment", "StatefulSet", "labels: {app: web}}\nspec", "labels: {app: db}}\nspec", "strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 100%}}", "serviceName: db")
 		w.create(sets, set.Replace(web))
 		w.create(sets, set.Replace(deployment("db", 2, ", volumes: [{name: v, configMap: {name: own}}]")))
 		stop := w.startPlacement(opts, cluster("a"), cluster("b"))
@@ -545,7 +545,7 @@ func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-		w.create(sets, strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "strategy:", "updateStrategy:", ", maxSurge: 1", "").Replace(deployment("db", 2, "")))
+		w.create(sets, strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "strategy:", "updateStrategy:", ", maxSurge: 100%", "").Replace(deployment("db", 2, "")))
 		w.create(core("services"), "{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {ports: [{port: 80}]}}")
 		w.create(core("secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {app: web}}}")
 		w.patch(sets, "db", `{"spec":{"serviceName":"db"}}`)

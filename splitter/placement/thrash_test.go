@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ type thrash struct {
 	*world
 	rand      *rand.Rand
 	available map[types.UID]int64    // available replicas of each shard
-	reported  map[types.UID][2]int64 // the last report: available and desired replicas
+	reported  map[types.UID][3]int64 // the last report: available and desired replicas, and the generation
 	list      []splitter.Cluster
 	stop      func()
 }
@@ -54,7 +55,7 @@ func TestThrash(t *testing.T) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					x := &thrash{world: newWorld(t), rand: rand.New(rand.NewPCG(uint64(seed), 1)), available: map[types.UID]int64{}, reported: map[types.UID][2]int64{}}
+					x := &thrash{world: newWorld(t), rand: rand.New(rand.NewPCG(uint64(seed), 1)), available: map[types.UID]int64{}, reported: map[types.UID][3]int64{}}
 					x.run(lossy)
 				})
 			})
@@ -68,7 +69,8 @@ func (x *thrash) run(lossy bool) {
 	x.policy("p", "{dependents: true, maxClusters: 2, spreadBy: ["+zone+"]}")
 	x.configMap("settings", "")
 	x.configMap("next", "")
-	x.create(deployments, deployment("web", 6, ", volumes: [{name: v, configMap: {name: settings}}]"))
+	web := deployment("web", 6, ", volumes: [{name: v, configMap: {name: settings}}]")
+	x.create(deployments, strings.Replace(web, "maxSurge: 100%", "maxSurge: 1", 1))
 	for i := range 5 {
 		x.list = append(x.list, cluster(fmt.Sprint("c", i), zone+"="+strconv.Itoa(i%2)))
 	}
@@ -94,10 +96,10 @@ func (x *thrash) run(lossy bool) {
 	for range 300 {
 		x.tick()
 	}
-	web := x.get(deployments, "web")
-	placed := split(web.GetAnnotations()["splitter.atoll.dev/placement"])
+	parent := x.get(deployments, "web")
+	placed := split(parent.GetAnnotations()["splitter.atoll.dev/placement"])
 	require.Len(t, placed, 2)
-	require.NotContains(t, web.GetAnnotations(), "splitter.atoll.dev/leaving")
+	require.NotContains(t, parent.GetAnnotations(), "splitter.atoll.dev/leaving")
 	var shards []string
 	var total int64
 	for c, n := range x.shards() {
@@ -107,7 +109,7 @@ func (x *thrash) run(lossy bool) {
 	slices.Sort(shards)
 	require.Equal(t, placed, shards, "no shard is left over")
 	require.Equal(t, int64(6), total)
-	volumes, _, _ := unstructured.NestedSlice(web.Object, "spec", "template", "spec", "volumes")
+	volumes, _, _ := unstructured.NestedSlice(parent.Object, "spec", "template", "spec", "volumes")
 	refers, _, _ := unstructured.NestedString(volumes[0].(map[string]any), "configMap", "name")
 	for _, name := range []string{"settings", "next"} {
 		if name == refers {
@@ -135,15 +137,18 @@ func (x *thrash) tick() (works int64) {
 	}
 	for _, shard := range shards {
 		uid, name := shard.GetUID(), shard.GetName()
-		now := [2]int64{x.available[uid], replicasOf(shard)}
-		if still := x.get(deployments, name); x.reported[uid] != now && still != nil && still.GetUID() == uid {
+		still := x.get(deployments, name)
+		if still == nil || still.GetUID() != uid {
+			continue
+		}
+		if now := [3]int64{x.available[uid], replicasOf(shard), still.GetGeneration()}; x.reported[uid] != now {
 			x.works(name, x.available[uid]) // the status in this report may lead to the deletion of other shards
 			x.reported[uid] = now
 			synctest.Wait()
 		}
 	}
 	maps.DeleteFunc(x.available, func(uid types.UID, _ int64) bool { return !here[uid] })
-	maps.DeleteFunc(x.reported, func(uid types.UID, _ [2]int64) bool { return !here[uid] })
+	maps.DeleteFunc(x.reported, func(uid types.UID, _ [3]int64) bool { return !here[uid] })
 	time.Sleep(time.Second)
 	synctest.Wait()
 	return works

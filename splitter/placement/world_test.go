@@ -345,7 +345,7 @@ kind: Deployment
 metadata: {name: %s, labels: {app: web}}
 spec:
   replicas: %d
-  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 100%%}}
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}

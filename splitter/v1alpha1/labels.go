@@ -26,6 +26,17 @@ const (
 	WeightLabel = "splitter.atoll.dev/weight"
 )
 
+// Annotations of the shards of a Deployment.
+const (
+	// TemplateAnnotation is a hash of the pod template of the parent from which the shard was cut.
+	TemplateAnnotation = "splitter.atoll.dev/template"
+
+	// RolloutAnnotation is on a shard as long as its pods may not all have the parent's template. It
+	// has the greatest maxUnavailable and maxSurge of earlier specs that its cluster may still
+	// follow.
+	RolloutAnnotation = "splitter.atoll.dev/rollout"
+)
+
 // Annotations with the placement of an object. All change in one write, which fails if the object
 // has changed meanwhile.
 const (

@@ -1,0 +1,218 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/atoll-dev/atoll/splitter/rollout"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// rollout returns the shards of a Deployment for the next step towards the wanted replicas and the
+// parent's template.
+func (k deployments) rollout(parent *unstructured.Unstructured, hash string, opts Rollout, want map[string]int64, have []Shard) ([]Shard, error) {
+	var clusters []rollout.Cluster
+	shards := map[string]Shard{}
+	for _, s := range have {
+		// A shard in an unreachable cluster that shall have none is deleted: see Options.Grace.
+		if _, ok := want[s.Cluster]; s.exists() && (ok || !s.Silent) {
+			shards[s.Cluster] = s
+			clusters = append(clusters, k.observe(parent, hash, want[s.Cluster], s))
+		}
+	}
+	for _, cluster := range sorted(want) {
+		if shards[cluster].Object == nil {
+			clusters = append(clusters, rollout.Cluster{Name: cluster, Want: want[cluster]})
+		}
+	}
+	b := rollout.Budget{Replicas: numberOr(parent, 1, k.replicas...), MoveSurge: opts.MoveSurge}
+	b.MaxUnavailable, b.MaxSurge = limits(parent, b.Replicas)
+	steps, err := rollout.Plan(b, rollout.Options{Order: opts.Order, Clusters: opts.Clusters}, clusters)
+	if err != nil {
+		return nil, err
+	}
+	var next []Shard
+	for i, step := range steps {
+		if step.Replicas == 0 {
+			continue
+		}
+		s, err := k.shard(parent, step.Name, step.Replicas)
+		if err != nil {
+			return nil, err
+		}
+		permit(s.Object, shards[step.Name].Object, clusters[i], step)
+		next = append(next, s)
+	}
+	slices.SortFunc(next, func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return next, nil
+}
+
+// observe returns the state of a shard.
+func (k deployments) observe(parent *unstructured.Unstructured, hash string, want int64, s Shard) rollout.Cluster {
+	status, _, _ := unstructured.NestedMap(s.Object.Object, "status")
+	c := rollout.Cluster{
+		Name: s.Cluster, Want: want, Spec: count(s.Object, 1, k.replicas...),
+		Pods: count(s.Object, 0, "status", "replicas"), Ready: count(s.Object, 0, "status", "readyReplicas"),
+		Available: count(s.Object, 0, k.available...), Unreported: len(status) == 0,
+		Unobserved:  numberOr(s.Object, 0, "status", "observedGeneration") < s.Object.GetGeneration(),
+		Unreachable: s.Silent,
+	}
+	updated := count(s.Object, 0, "status", "updatedReplicas")
+	prior, marked := s.Object.GetAnnotations()[v1alpha1.RolloutAnnotation]
+	complete := !c.Unobserved && updated == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
+	c.Outdated = !sameTemplate(parent, s.Object, hash) || updated < c.Pods || marked && !complete
+	// At rest a shard has the parent's strategy, which permits nothing: all pods have its template.
+	if c.Outdated && (marked || updated < c.Pods) {
+		if paused, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "paused"); !paused {
+			c.Unavailable, c.Surge = limits(s.Object, c.Spec)
+		}
+		if c.Unobserved {
+			_, _ = fmt.Sscanf(prior, priorFormat, &c.PriorUnavailable, &c.PriorSurge)
+		}
+	}
+	return c
+}
+
+// count reads a number of replicas. It returns otherwise if the field is absent or not an integer.
+func count(obj *unstructured.Unstructured, otherwise int64, path ...string) int64 {
+	return replicas(numberOr(obj, otherwise, path...))
+}
+
+// replicas returns the number nearest to n that is a valid number of replicas.
+func replicas(n int64) int64 { return min(max(0, n), math.MaxInt32) }
+
+// priorFormat is the form of the RolloutAnnotation.
+const priorFormat = "maxUnavailable=%d,maxSurge=%d"
+
+// permit sets the strategy of a shard to that of the step. A shard whose pods all have the parent's
+// template keeps the parent's strategy. present is the shard in the API server, or nil if the shard does not exist yet.
+func permit(shard, present *unstructured.Unstructured, c rollout.Cluster, step rollout.Step) {
+	if !c.Outdated {
+		return
+	}
+	spec, _ := shard.Object["spec"].(map[string]any)
+	if paused, _ := spec["paused"].(bool); paused { // by the parent
+		step.Roll = false
+	}
+	if !step.Roll {
+		step.Unavailable, step.Surge = 0, 0
+	}
+	prior, ok := present.GetAnnotations()[v1alpha1.RolloutAnnotation]
+	if !ok || step.Replicas != c.Spec || step.Unavailable != c.Unavailable || step.Surge != c.Surge {
+		prior = fmt.Sprintf(priorFormat, max(c.Unavailable, c.PriorUnavailable), max(c.Surge, c.PriorSurge))
+	}
+	shard.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: prior})
+	if !step.Roll {
+		spec["paused"], step.Unavailable = true, 1 // zero for both would be invalid; a paused shard replaces nothing
+	}
+	spec["strategy"] = map[string]any{
+		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": step.Unavailable, "maxSurge": step.Surge},
+	}
+}
+
+// limits returns the maxUnavailable and maxSurge of a Deployment with the given replicas, by the rules
+// of its controller: percentages of maxUnavailable are rounded down and those of maxSurge up, and if
+// both are zero, maxUnavailable is one. With Recreate, all replicas may be unavailable.
+func limits(obj *unstructured.Unstructured, desired int64) (unavailable, surge int64) {
+	if recreates(obj) {
+		return desired, 0
+	}
+	resolve := func(field string, up bool) int64 {
+		v, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "strategy", "rollingUpdate", field)
+		limit := intstr.FromString("25%")
+		switch v := v.(type) {
+		case string:
+			limit = intstr.FromString(v)
+		case int64:
+			return replicas(v)
+		default:
+			if ok {
+				return 0
+			}
+		}
+		n, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(desired), up)
+		if err != nil {
+			return 0
+		}
+		return replicas(int64(n))
+	}
+	unavailable, surge = min(desired, resolve("maxUnavailable", false)), resolve("maxSurge", true)
+	if unavailable == 0 && surge == 0 {
+		unavailable = 1
+	}
+	return unavailable, surge
+}
+
+// recreates reports whether a Deployment has the strategy Recreate.
+func recreates(obj *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "strategy", "type")
+	return kind == "Recreate"
+}
+
+// templateHash returns a hash of the pod template of a Deployment.
+func templateHash(obj *unstructured.Unstructured) (string, error) {
+	content, err := json.Marshal(template(obj))
+	if err != nil {
+		return "", fmt.Errorf("spec.template: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// template returns the pod template of a Deployment, without a creationTimestamp. It does not modify
+// obj.
+func template(obj *unstructured.Unstructured) map[string]any {
+	t, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "template")
+	all, _ := t.(map[string]any)
+	metadata, _ := all["metadata"].(map[string]any)
+	if _, ok := metadata["creationTimestamp"]; ok {
+		all, metadata = maps.Clone(all), maps.Clone(metadata)
+		delete(metadata, "creationTimestamp")
+		all["metadata"] = metadata
+	}
+	return all
+}
+
+// sameTemplate reports whether a shard has the parent's template, whose hash is given: the Splitter
+// wrote it last, and no other client has changed a field of it since. Webhooks may have added fields.
+func sameTemplate(parent, shard *unstructured.Unstructured, hash string) bool {
+	written := shard.GetAnnotations()[v1alpha1.TemplateAnnotation]
+	return (written == hash || written == "") && contains(template(shard), template(parent))
+}
+
+// contains reports whether a value has all of the given content. Maps and lists may have more.
+func contains(value, content any) bool {
+	switch content := content.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		value, _ := value.(map[string]any)
+		for name, v := range content {
+			if !contains(value[name], v) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		value, _ := value.([]any)
+		for _, v := range content {
+			if !slices.ContainsFunc(value, func(has any) bool { return contains(has, v) }) {
+				return false
+			}
+		}
+		return true
+	}
+	return value == content
+}

@@ -1,0 +1,120 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// now returns all that the cluster's controller may do now.
+func (c Cluster) now() Step {
+	s := Step{Name: c.Name, Replicas: c.Spec, Unavailable: max(c.Unavailable, c.PriorUnavailable), Surge: max(c.Surge, c.PriorSurge)}
+	s.Roll = s.Unavailable+s.Surge > 0
+	return s
+}
+
+// fixed reports whether the step of the cluster must not change anything now.
+func (c Cluster) fixed() bool {
+	return c.Unreachable || c.Unobserved && !c.Unreported
+}
+
+// with returns the step of the cluster, with another number of replicas.
+func (p *part) with(replicas int64) Step {
+	s := p.step
+	s.Replicas = replicas
+	s.Unavailable = min(s.Unavailable, replicas)
+	s.Roll = s.Roll && s.Unavailable+s.Surge > 0
+	return s
+}
+
+// stays returns how many available pods the cluster certainly has left once it has scaled to the
+// step.
+func (c Cluster) stays(s Step) int64 {
+	if c.Unreachable || c.Unreported {
+		return 0
+	}
+	removed := max(0, c.Pods-s.most())
+	if !c.Outdated {
+		// All pods have one template. A pod that is ready but not available yet may stay in place of
+		// an available one.
+		removed = max(0, removed-(c.Pods-max(c.Ready, c.Available)))
+	}
+	return max(0, c.Available-removed)
+}
+
+// keeps returns how many available pods the cluster certainly has left if it follows the step.
+func (c Cluster) keeps(s Step) int64 {
+	if s.Roll {
+		return min(c.stays(s), max(0, s.Replicas-s.Unavailable))
+	}
+	return c.stays(s)
+}
+
+// loss returns by how many available pods the step may reduce what the cluster certainly has left. A
+// cluster that has reported nothing may have all its pods available.
+func (c Cluster) loss(s Step) int64 {
+	if c.Unreported && !c.Unreachable {
+		return max(0, c.Spec-s.Replicas)
+	}
+	return max(0, c.keeps(c.now())-c.keeps(s))
+}
+
+// holds returns how many pods the cluster can have at most, now and if it follows the step.
+func (c Cluster) holds(s Step) int64 {
+	return max(c.Pods, c.now().most(), s.most())
+}
+
+// gain returns by how many pods the step may raise the number of pods.
+func (c Cluster) gain(s Step) int64 { return c.holds(s) - c.holds(c.now()) }
+
+// most returns how many pods the step allows.
+func (s Step) most() int64 {
+	if s.Roll {
+		return s.Replicas + s.Surge
+	}
+	return s.Replicas
+}
+
+// unavailable returns how many replicas of the step are not certainly available. So many may be
+// replaced at once without a loss.
+func (c Cluster) unavailable(s Step) int64 { return max(0, s.Replicas-c.stays(s)) }
+
+func (b Budget) check(o Options, clusters []Cluster) error {
+	if err := inRange("Budget", []string{"Replicas", "MaxUnavailable", "MaxSurge", "MoveSurge"},
+		b.Replicas, b.MaxUnavailable, b.MaxSurge, b.MoveSurge); err != nil {
+		return err
+	}
+	if err := inRange("Options", []string{"Clusters"}, o.Clusters); err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(clusters))
+	for _, c := range clusters {
+		switch {
+		case c.Name == "":
+			return errors.New("a cluster has no Name")
+		case seen[c.Name]:
+			return fmt.Errorf("two clusters have the Name %q", c.Name)
+		}
+		seen[c.Name] = true
+		if err := inRange("cluster "+c.Name, clusterNumbers, c.Want, c.Spec, c.Pods, c.Ready, c.Available,
+			c.Unavailable, c.Surge, c.PriorUnavailable, c.PriorSurge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var clusterNumbers = []string{"Want", "Spec", "Pods", "Ready", "Available", "Unavailable", "Surge", "PriorUnavailable", "PriorSurge"}
+
+// inRange returns an error if one of the numbers is not a number of replicas in Kubernetes.
+func inRange(of string, names []string, numbers ...int64) error {
+	for i, n := range numbers {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("%s of %s is %d, not a number from 0 to %d", names[i], of, n, math.MaxInt32)
+		}
+	}
+	return nil
+}
