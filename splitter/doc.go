@@ -54,6 +54,13 @@
 //     replicas for Options.Grace and gets no new ones; its shards count with their last status. The
 //     Splitter continues to balance parents that have no shard in that cluster. While no cluster is
 //     ready, all clusters keep their replicas.
+//   - All clusters of a Deployment share its maxUnavailable and maxSurge, percentages included: see
+//     package rollout. A new template, scaling, moves, drains and lost clusters together bring the
+//     available replicas to (replicas - maxUnavailable) at the least, and the pods to (replicas +
+//     maxSurge) at the most. Unavailable replicas count, in any cluster and for any reason.
+//     [Rollout] sets the order of the clusters and how many roll at the same time. Excepted are the
+//     strategy Recreate, the mode Duplicate, and a Deployment whose replicas are all in one cluster:
+//     there the cluster's controller has the whole budget.
 //   - A replica leaves a cluster only when enough others are available: the Splitter never removes so
 //     many that the parent's own maxUnavailable is exceeded. No move begins before the previous move
 //     is done. If a cluster has more replicas than its share, unavailable replicas above that share
@@ -73,22 +80,21 @@
 //     API server carries it out too late: after the Splitter looked for the write with a live read,
 //     or after the Splitter's process died and the next process filled its cache. The write fails if
 //     its shard has changed in the meantime.
-//   - That a rollout which begins during a move or a drain uses only the rest of maxUnavailable: the
-//     clusters' own controllers run the rollout. The replicas that it makes unavailable count once
-//     the clusters report them.
+//   - That pods which fail during a rollout stay within the budget: the Splitter takes back the rest
+//     of the budget from the clusters, but a cluster may use it until it observes that.
+//   - That a drain ends while a rollout is stuck whose pods use up maxSurge. Set Rollout.MoveSurge, or
+//     correct the template.
 //   - That scaling down or draining during a rollout removes unavailable replicas first: a
 //     Deployment's controller removes old and new pods in proportion.
 //   - That a StatefulSet, or a kind made by ByPaths, in several clusters is scaled down while some of
 //     its replicas are unavailable. A cluster may remove any replica, so the Splitter waits until
 //     enough others are available. In one cluster it does not wait.
-//   - That replicas count as unavailable if they were removed from a cluster and added again before
-//     the cluster reported the removal: the last report counts.
+//   - That replicas of other kinds than Deployments count as unavailable if they were removed from a
+//     cluster and added again before the cluster reported the removal: the last report counts.
 //   - That a workload is balanced while a replica that stays in its cluster never becomes available.
 //     Clusters still drain, as far as the available replicas allow.
 //   - That each cluster gets its quota rounded down or up. No divisor method can promise that
 //     together with the properties above; the distance is rarely more than one replica.
-//   - That a rollout keeps one budget over all clusters if the budget is a percentage: each shard
-//     rounds its own percentage.
 //   - That pods of a StatefulSet keep their ordinals or volumes when they move.
 //   - That a parent's status distinguishes replicas without a node from replicas that are not ready
 //     yet, unless the syncers count replicas without a node (syncer.Options.Unscheduled). Then

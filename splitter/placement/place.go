@@ -35,6 +35,9 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 	}
 	d := splitter.Demand{Moves: splitter.Quarter(parent)}
 	how := cmp.Or(s.division, &division{})
+	if r := how.Rollout; r != nil {
+		d.Rollout = splitter.Rollout{Order: r.Order, Clusters: int64(r.MaxClusters), MoveSurge: int64(r.MoveSurge)}
+	}
 	if how.Mode == v1alpha1.PlacementNone {
 		// With Duplicate and no shares, the Splitter deletes all shards, whether or not replicas
 		// run elsewhere.

@@ -92,3 +92,18 @@ func TestPlaceUndecided(t *testing.T) {
 	}}}}, nil)
 	require.ErrorContains(t, err, "splitter.atoll.dev/division")
 }
+
+// The rollout of a policy reaches the Splitter through the annotations of the workload.
+func TestPlaceRollout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("canary", "{rollout: {order: [b], maxClusters: 1, moveSurge: 3}}")
+		w.create(deployments, deployment("web", 4, ""))
+		a, b := cluster("a"), cluster("b")
+		w.startPlacement(placement.Options{}, a, b)
+		require.Equal(t, []string{"NONE -> a,b"}, w.happened("web"))
+		d, _, err := placement.Place(w.get(deployments, "web"), []splitter.Cluster{a, b})
+		require.NoError(t, err)
+		require.Equal(t, splitter.Rollout{Order: []string{"b"}, Clusters: 1, MoveSurge: 3}, d.Rollout)
+	})
+}

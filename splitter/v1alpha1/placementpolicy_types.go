@@ -86,6 +86,11 @@ type PlacementPolicySpec struct {
 	// +optional
 	Dependents bool `json:"dependents,omitempty"`
 
+	// Rollout adjusts how Deployments are rolled out and move between clusters.
+	//
+	// +optional
+	Rollout *PlacementRollout `json:"rollout,omitempty"`
+
 	// Clusters give single clusters a weight or bounds. Other chosen clusters
 	// have weight 1 and no bounds.
 	//
@@ -109,6 +114,35 @@ const (
 	// PlacementNone gives replicas to no cluster, and removes present ones.
 	PlacementNone PlacementMode = "None"
 )
+
+// PlacementRollout adjusts the rollout of Deployments over their clusters, which
+// share the maxUnavailable and maxSurge of the Deployment.
+type PlacementRollout struct {
+	// Order names the clusters that get a new template first. The others
+	// follow, sorted by name.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Order []string `json:"order,omitempty"`
+
+	// MaxClusters is how many clusters may be in a rollout at the same time.
+	// With 1, a cluster gets a new template only when all pods of the previous
+	// one are replaced and available. Zero is no bound.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxClusters int32 `json:"maxClusters,omitempty"`
+
+	// MoveSurge is how many pods above maxSurge there may be while replicas
+	// move between clusters.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MoveSurge int32 `json:"moveSurge,omitempty"`
+}
 
 // ClusterShare is one cluster's weight and bounds.
 //

@@ -71,7 +71,7 @@ kind: Deployment
 metadata: {name: web}
 spec:
   replicas: 4
-  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 4}}
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}

@@ -47,6 +47,7 @@ func TestSplit(t *testing.T) {
 		{"lost and back", (*world).lost},
 		{"join", (*world).join},
 		{"drain", (*world).drain},
+		{"rollout", (*world).rollout},
 		{"kills", (*world).kills},
 		{"end", (*world).end},
 		{"demo", (*world).demo},
