@@ -137,6 +137,7 @@ func TestRolloutOfAPausedParent(t *testing.T) {
 	_, paused, err := splitter.Deployments().Cut(parent, splitter.Demand{}, all("a", "b"), complete(t, shards))
 	require.NoError(t, err)
 	require.Equal(t, permitted{paused: 2, marked: 2}, permits(t, paused))
+	require.Equal(t, values{"a": int64(0), "b": int64(0)}, field(paused, "spec.strategy.rollingUpdate.maxSurge"))
 }
 
 // A field that a webhook adds to the template of a shard begins no rollout. A field that another
@@ -203,4 +204,26 @@ func TestRolloutRemembersWhatItTookBack(t *testing.T) {
 	require.Equal(t, values{"b": int64(2)}, field(cut(unseen)[1:], "spec.strategy.rollingUpdate.maxUnavailable"))
 	unseen[0].Object.SetGeneration(unseen[0].Object.Object["status"].(map[string]any)["observedGeneration"].(int64))
 	require.Empty(t, field(cut(unseen), "spec.paused"), "a has observed it, and gets a part again")
+}
+
+// The status of a shard whose rollout has begun may still be that of the old template. The shard then
+// keeps its part of the budget.
+func TestRolloutOfAnUnobservedTemplate(t *testing.T) {
+	cut := func(image string, have []splitter.Shard) []splitter.Shard {
+		_, shards, err := splitter.Deployments().Cut(web(10, 4, 0, image), splitter.Demand{}, all("a", "b"), have)
+		require.NoError(t, err)
+		return shards
+	}
+	have := complete(t, cut("web:1", nil))
+	begun := cut("web:2", have)
+	var written []splitter.Shard
+	for i, s := range begun {
+		obj := s.Object.DeepCopy()
+		obj.SetGeneration(2)
+		obj.Object["status"] = have[i].Object.Object["status"]
+		written = append(written, splitter.Shard{Cluster: s.Cluster, Object: obj})
+	}
+	for i, s := range cut("web:2", written) {
+		require.Equal(t, begun[i].Object.Object, s.Object.Object)
+	}
 }

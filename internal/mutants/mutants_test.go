@@ -53,6 +53,7 @@ var tables = []table{
 	{dir: "syncer/schema", mutants: schemaMutants},
 	{dir: "splitter", mutants: splitterMutants},
 	{dir: "splitter/placement", mutants: placementMutants},
+	{dir: "splitter/rollout", mutants: rolloutMutants},
 }
 
 const root = "../.."

@@ -38,7 +38,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"if no cluster can be chosen, all stays where it is", "it goes",
-		"state.go", "	if len(wanted) == 0 && !none {\n", "	if len(wanted) == 0 && !none && there == nil {\n", "TestDecide",
+		"state.go", "	if len(wanted) == 0 && !none {\n", "	if len(wanted) == 0 && !none && present == nil {\n", "TestDecide",
 	},
 	{
 		"a cluster that is left keeps its name until its shard is gone", "its name goes at once",

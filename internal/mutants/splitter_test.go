@@ -72,4 +72,24 @@ var splitterMutants = []mutant{
 		"a Conflict at one shard ends the reconcile", "the other shards are written by the same plan",
 		"reconcile.go", "			return false, joined(append(errs, err))\n", "			errs = append(errs, err)\n", "TestAConflictEndsThePass",
 	},
+	{
+		"a shard that waits is paused", "it rolls with the parent's strategy",
+		"kind_deployment_rollout.go", "spec[\"paused\"], step.Unavailable = true, 1 //", "spec[\"paused\"], step.Unavailable = false, 1 //", "TestRolloutSharesTheBudget|TestRolloutCountsUnavailableReplicas",
+	},
+	{
+		"a user who pauses a parent stops its rollout", "it goes on",
+		"kind_deployment_rollout.go", "\tif paused, _ := spec[\"paused\"].(bool); paused { // by the parent\n", "\tif paused, _ := spec[\"paused\"].(bool); paused && shard == nil { // by the parent\n", "TestRolloutOfAPausedParent",
+	},
+	{
+		"the write that undoes an edit of a template is a rollout", "it is not",
+		"kind_deployment_rollout.go", " && contains(template(shard), template(parent))", "", "TestRolloutOfChangedTemplates",
+	},
+	{
+		"a field that is gone from the template begins a rollout", "it does not",
+		"kind_deployment_rollout.go", "(written == hash || written == \"\") &&", "(written != hash || written != \"\") &&", "TestRolloutOfChangedTemplates",
+	},
+	{
+		"a shard has its annotation until its rollout is complete", "until its spec has the template",
+		"kind_deployment_rollout.go", " || marked && !complete", " || marked && !complete && c.Name == \"\"", "TestRolloutSharesTheBudget|TestRolloutOfAPausedParent|TestRolloutOfAnUnobservedTemplate",
+	},
 }

@@ -1,0 +1,67 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var rolloutMutants = []mutant{
+	{
+		"pods of an unreachable cluster are unavailable", "their last report counts",
+		"bounds.go", "\tif c.Unreachable || c.Unreported {\n", "\tif c.Unreported {\n", "TestPlan",
+	},
+	{
+		"a cluster may use up its part at any moment", "only unavailable pods count",
+		"bounds.go", "\t\treturn min(c.stays(s), max(0, s.Replicas-s.Unavailable))\n", "\t\treturn c.stays(s)\n", "TestBudgetOverAllClusters",
+	},
+	{
+		"a part that was taken back counts until it is observed", "it does not",
+		"bounds.go", "Unavailable: max(c.Unavailable, c.PriorUnavailable), Surge: max(c.Surge, c.PriorSurge)}", "Unavailable: c.Unavailable, Surge: c.Surge}", "TestPlan",
+	},
+	{
+		"an unobserved spec stays", "it changes",
+		"bounds.go", "c.Unreachable || c.Unobserved && !c.Unreported", "c.Unreachable", "TestBudgetOverAllClusters",
+	},
+	{
+		"of two templates any pod may leave", "pods that are not ready leave first",
+		"bounds.go", "\tif !c.Outdated {\n", "\tif c.Pods >= 0 {\n", "TestPlan",
+	},
+	{
+		"surge counts before it is used", "only the pods count",
+		"bounds.go", "\treturn max(c.Pods, c.now().most(), s.most())\n", "\treturn max(c.Pods, s.Replicas)\n", "TestBudgetOverAllClusters",
+	},
+	{
+		"a cluster that has reported nothing may have all pods available", "it has none",
+		"bounds.go", "\tif c.Unreported && !c.Unreachable {\n", "\tif c.Unreported && c.Name == \"\" {\n", "TestPlan",
+	},
+	{
+		"replicas leave only within the budget", "they leave at once",
+		"rollout.go", "return c.loss(c.with(n)) <= max(0, p.available) })", "return c.loss(c.with(n)) >= 0 })", "TestBudgetOverAllClusters",
+	},
+	{
+		"replicas come only within the surge", "they come at once",
+		"rollout.go", "return c.gain(c.with(c.Want-n)) <= max(0, p.pods+extra) })", "return c.gain(c.with(c.Want-n))-extra >= -extra })", "TestBudgetOverAllClusters",
+	},
+	{
+		"unused parts are taken back", "they stay",
+		"rollout.go", "\t\ts.Unavailable, unavailable = s.Unavailable-less, unavailable-less\n", "\t\ts.Unavailable, unavailable = s.Unavailable, unavailable-less\n", "TestPlan",
+	},
+	{
+		"a part is spent once", "each cluster gets the rest",
+		"start.go", "\t\tp.available -= c.keeps(before) - c.keeps(s)\n", "", "TestBudgetOverAllClusters",
+	},
+	{
+		"surge is spent once", "each cluster gets the rest",
+		"start.go", "\t\tp.pods -= c.holds(s) - c.holds(before)\n", "", "TestBudgetOverAllClusters",
+	},
+	{
+		"unavailable pods do not delay their own rollout", "they do",
+		"start.go", "\t\t\ts.Unavailable, s.Surge = c.unavailable(s), max(0, c.Pods-n)\n", "", "TestEndsAfterFailures",
+	},
+	{
+		"a cluster that cannot begin does not keep others waiting", "it does",
+		"start.go", "\tif p.Clusters > 0 && rolling == 0 &&", "\tif p.Clusters > 0 && rolling < 0 &&", "TestEndsAfterFailures",
+	},
+	{
+		"at most Clusters are in a rollout", "all may be",
+		"start.go", "\tif p.Clusters > 0 {\n", "\tif p.Clusters > 1000 {\n", "TestOneClusterAtATime",
+	},
+}
