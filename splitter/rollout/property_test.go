@@ -73,7 +73,7 @@ func storm(t *rapid.T, failures bool) {
 			w.sites[name], w.disturbed = &site{run: map[int]pods{}}, true // lost, and empty when it returns
 		default:
 			if list := s.actions(w); len(list) > 0 {
-				w.act(t, s, list[rapid.IntRange(0, len(list)-1).Draw(t, "action")])
+				w.act(t, list[rapid.IntRange(0, len(list)-1).Draw(t, "action")])
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestOneClusterAtATime(t *testing.T) {
 					}
 				}
 				for _, do := range s.actions(w)[:min(1, len(s.actions(w)))] {
-					w.act(t, s, do)
+					w.act(t, do)
 					wrote = true
 				}
 				s.tell()

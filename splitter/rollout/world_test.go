@@ -238,8 +238,8 @@ func (s *site) tell() {
 	s.said = report{generation: s.seen.generation, pods: all, available: works, upToDate: p.works + p.broken, ever: true}
 }
 
-// act carries out one action of a cluster's controller, and checks the budget.
-func (w *world) act(t require.TestingT, s *site, do func()) {
+// act carries out one action of a controller, and checks the budget.
+func (w *world) act(t require.TestingT, do func()) {
 	allBefore, worksBefore := w.total()
 	do()
 	all, works := w.total()
@@ -266,7 +266,7 @@ func (w *world) settle(t require.TestingT) {
 				if len(list) == 0 {
 					break
 				}
-				w.act(t, s, list[0])
+				w.act(t, list[0])
 			}
 			if before := s.said; !s.unreachable {
 				s.tell()
