@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ hunt: ## search for failures from new seeds: CASES (100000) of each property tes
 	seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); echo "ATOLL_SEED=$$seed"; export ATOLL_SEED=$$seed; \
 		GOGC=400 ATOLL_PLANS=full $(GOTEST) -count=1 -timeout 60m -run '^TestPlans$$' ./internal/plans && \
 		ATOLL_STATES=$(STATES) $(GOTEST) -count=1 -timeout 60m -run '^TestStates$$' ./internal/plans
+
+rollouts: ## test CASES (100000) of each property of rollouts over clusters
+	$(GOTEST) -count=1 -timeout 120m -v ./splitter/rollout -rapid.checks=$(CASES)
 
 divide: ## test CASES (100000) of each property of the division, compare the division with other methods, and write the figures to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \

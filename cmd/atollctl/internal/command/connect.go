@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 
 const (
 	userAgent = "atollctl"
-	flatten   = "a kubeconfig must hold everything itself and one context: kubectl config view --minify --flatten"
+	flatten   = "a kubeconfig must hold everything itself and one context: kubectl config view --minify --flatten; " +
+		"for a context of your own kubeconfig, use --context NAME=CONTEXT"
 )
 
 // peers holds the connections of one run. The zero value has no connections.
@@ -52,13 +54,45 @@ func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
 	switch {
 	case s.config != "" && len(s.kubeconfigs) > 0:
 		return nil, badInput("use one of them", "--config and --kubeconfig both name peers")
+	case s.config != "" && len(s.contexts) > 0:
+		return nil, badInput("use one of them", "--config and --context both name peers")
 	case s.config != "":
 		return fromFile(ctx, s.config)
-	case len(s.kubeconfigs) > 0:
-		return fromKubeconfigs(s.kubeconfigs)
-	default:
-		return nil, badInput("use --kubeconfig NAME=PATH for each peer, or --config FILE", "no peers are named")
+	case len(s.kubeconfigs)+len(s.contexts) > 0:
+		listed, err := fromKubeconfigs(s.kubeconfigs)
+		if err != nil {
+			return nil, err
+		}
+		others, err := s.fromContexts(s.contexts)
+		return append(listed, others...), err
 	}
+	if file := s.defaultConfig(); file != "" {
+		return fromFile(ctx, file)
+	}
+	return nil, badInput("use --context NAME=CONTEXT or --kubeconfig NAME=PATH for each peer, or --config FILE", "no peers are named")
+}
+
+// defaultConfig returns the file of peers for runs whose flags name no peers: that of ATOLL_CONFIG,
+// else atoll/peers.yaml in the user's directory of configurations if it exists. It returns an empty
+// path if there is none.
+func (s *session) defaultConfig() string {
+	if file := s.getenv("ATOLL_CONFIG"); file != "" {
+		return file
+	}
+	dir := s.getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		dir = filepath.Join(s.getenv("HOME"), ".config")
+	}
+	file := filepath.Join(dir, "atoll", "peers.yaml")
+	if _, err := os.Stat(file); !filepath.IsAbs(dir) || err != nil {
+		return ""
+	}
+	return file
+}
+
+// namesPeers reports whether flags or a default file name peers.
+func (s *session) namesPeers() bool {
+	return s.config != "" || len(s.kubeconfigs)+len(s.contexts) > 0 || s.defaultConfig() != ""
 }
 
 func fromKubeconfigs(flags []string) ([]region.Peer, error) {
@@ -147,9 +181,17 @@ func (s *session) peerNames() []string {
 			names = append(names, name)
 		}
 	}
-	if s.config != "" {
+	for _, flag := range s.contexts {
+		name, _, _ := strings.Cut(flag, "=")
+		names = append(names, name)
+	}
+	file := s.config
+	if file == "" && len(names) == 0 {
+		file = s.defaultConfig()
+	}
+	if file != "" {
 		// An unreadable file adds no candidates.
-		listed, _ := fromFile(context.Background(), s.config)
+		listed, _ := fromFile(context.Background(), file)
 		for _, p := range listed {
 			names = append(names, string(p.Name))
 		}

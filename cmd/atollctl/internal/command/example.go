@@ -37,7 +37,7 @@ func examples() map[string][]string {
 		"peer init":              {peers},
 		"peer join":              {"ap" + config},
 		"peer leave":             {"ap" + config},
-		"peers":                  {peers, "-o yaml" + config},
+		"peers":                  {peers, " --context eu=prod-eu --context us=prod-us", "-o yaml" + config},
 		"rbac":                   {"", "--install", "--as alice --as-group dev", "--loops all --central", "--sync syncer --target edge"},
 		"route":                  {"eu-west-1.loodse" + config},
 		"explain":                {"eu-west-1.loodse" + config},

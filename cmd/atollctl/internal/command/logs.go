@@ -136,7 +136,7 @@ func (s *session) found(ctx context.Context) (string, error) {
 	if len(all) == 0 {
 		return place.common(), nil
 	}
-	if s.config != "" || len(s.kubeconfigs) > 0 {
+	if s.namesPeers() {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		path, found, err := s.own(ctx, place)

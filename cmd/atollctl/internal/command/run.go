@@ -63,6 +63,7 @@ type session struct {
 	terminal    bool          // errOut is a terminal
 
 	kubeconfigs []string
+	contexts    []string
 	config      string
 	wal         string
 	createWAL   bool
@@ -96,7 +97,11 @@ func (s *session) root() *cobra.Command {
 		Long: `atollctl adds and removes ServiceClusters and Accounts in all peers or in none,
 finishes operations that an earlier run left open, and audits the peers.
 
-Name the peers with --kubeconfig NAME=PATH, once for each, or with --config FILE.
+Name the peers with --context NAME=CONTEXT or --kubeconfig NAME=PATH, once for
+each, or with --config FILE. Without these flags atollctl reads the file that
+ATOLL_CONFIG names, else $XDG_CONFIG_HOME/atoll/peers.yaml (~/.config/atoll).
+A context is one of your own kubeconfig (KUBECONFIG or ~/.kube/config), which may
+run credential plugins, as with kubectl. Other kubeconfigs may not.
 Commands that change something write a log first. A run that was killed is
 finished by the next such run, or by "wal recover", with the same --wal. With
 --log the log is in a central plane and shared by several coordinators: if the
@@ -113,6 +118,7 @@ the operation. The peers decide whether it is committed, as with a file.
 
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&s.kubeconfigs, "kubeconfig", nil, "a peer and its kubeconfig, as `name=path`; repeat it for each peer")
+	flags.StringArrayVar(&s.contexts, "context", nil, "a peer and the context of your kubeconfig, as `name=context`, or one name for both;\nrepeat it for each peer")
 	flags.StringVar(&s.config, "config", "", "`file` that lists the peers, their regions and kubeconfigs")
 	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default one for each ring,\n$XDG_STATE_HOME/atoll/rings/RING/operations.db, or below ~/.local/state)")
 	flags.BoolVar(&s.createWAL, "create-wal", false, "begin a log where --wal names none, instead of exiting with 2")
@@ -120,6 +126,9 @@ the operation. The peers decide whether it is committed, as with a file.
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
 	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol, and log lines, to standard error")
+	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return s.contextNames(), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(

@@ -200,7 +200,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 		args[i] = absolute(ts, arg)
 	}
 	line := []string{"atollctl"}
-	if !named("--config", "--kubeconfig") {
+	if !named("--config", "--kubeconfig", "--context") {
 		line = append(line, "--config", ts.MkAbs("peers.yaml"))
 	}
 	if !named("--wal", "--log") {
