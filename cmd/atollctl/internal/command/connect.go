@@ -74,7 +74,7 @@ func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
 
 // defaultConfig returns the file of peers for runs whose flags name no peers: that of ATOLL_CONFIG,
 // else atoll/peers.yaml in the user's directory of configurations if it exists. It returns an empty
-// path if there is none.
+// path if neither exists.
 func (s *session) defaultConfig() string {
 	if file := s.getenv("ATOLL_CONFIG"); file != "" {
 		return file
