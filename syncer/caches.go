@@ -58,6 +58,7 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	}
 	origins := func(labels string) *loop.Objects {
 		opts := watch(on.object)
+		opts.Indexed = isAutoscaler(k.GroupKind()) // no object is reconciled before all autoscalers are known
 		opts.Labels, opts.Note, opts.Removed = labels, (*unstructured.Unstructured).GetResourceVersion, on.withdrawn
 		opts.Strip = keepOrigin(of, s.statusManager, s.fieldsManager)
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, opts)

@@ -40,7 +40,12 @@ func newController(s *Syncer, name string, k kind) *controller {
 		return func(key types.NamespacedName, listed bool) { c.enqueue(of(key), listed) }
 	}
 	r.caches = newCaches(s, k, r.rules, cacheEvents{
-		fresh: c.resume, object: enqueue(originRef), place: enqueue(r.refAt), raised: enqueue(bornRef),
+		fresh: c.resume, object: func(key types.NamespacedName, listed bool) {
+			if isAutoscaler(k.GroupKind()) {
+				c.observeAutoscaler(key)
+			}
+			c.enqueue(originRef(key), listed)
+		}, place: enqueue(r.refAt), raised: enqueue(bornRef),
 		born: func(place types.NamespacedName, listed bool) {
 			if key, ok := r.originAt(place); ok { // otherwise no upstream namespace maps to the namespace of place
 				c.enqueue(bornRef(key), listed)
@@ -113,6 +118,9 @@ func (c *controller) resume() {
 		c.missedBorn.requeue(c.syncer.addBehind)
 	}
 	if err == nil {
+		if isAutoscaler(c.kind.GroupKind()) {
+			c.enqueueAutoscaled()
+		}
 		c.enqueueAll()
 		c.missed.requeue(c.syncer.addBehind)
 	}

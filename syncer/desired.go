@@ -71,8 +71,8 @@ func (s specs) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	obj.SetNamespace(place.Namespace)
 	obj.SetLabels(synced(u.GetLabels(), s.syncer.opts.Label))
 	obj.SetAnnotations(synced(u.GetAnnotations(), s.syncer.opts.Label))
-	s.rules.apply(s.kind.GroupKind(), obj, func(path []string) bool {
-		return d != nil && d.GetDeletionTimestamp() == nil && !loop.OwnsPath(d, manager, path...)
+	s.rules.apply(s.kind.GroupKind(), obj, func(r rule) bool {
+		return d != nil && d.GetDeletionTimestamp() == nil && !loop.OwnsPath(d, manager, r.names()...) && s.mayBeTaken(r, loop.KeyOf(u))
 	})
 	gvk := obj.GroupVersionKind()
 	for _, transform := range s.syncer.opts.Transform {

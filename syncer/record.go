@@ -17,7 +17,10 @@ import (
 
 // versions are the states of one object in the caches one, many and down, by the numbers that the caches give them; 0:
 // absent.
-type versions struct{ one, many, down uint64 }
+type versions struct {
+	one, many, down uint64
+	autoscaled      bool // an autoscaler sets the replicas of the object
+}
 
 // record is the memory of a controller about one object between two reconciles. A new process starts without records.
 type record struct {

@@ -66,14 +66,14 @@ func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
 	}
 }
 
-// apply removes the fields of obj that are not sent down. taken reports whether another client has taken over the
-// downstream field at path.
-func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, taken func(path []string) bool) {
+// apply removes the fields of obj that are not sent down. taken reports whether the field of a rule is left to another
+// client, which has taken it over downstream.
+func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, taken func(rule) bool) {
 	manual, _, _ := unstructured.NestedBool(obj.Object, "spec", "manualSelector")
 	ip, _, _ := unstructured.NestedString(obj.Object, "spec", "clusterIP")
 	for _, rule := range r {
 		switch {
-		case rule.owner == Upstream, rule.owner == FirstWriter && !taken(rule.names()):
+		case rule.owner == Upstream, rule.owner >= FirstWriter && !taken(rule):
 		case rule.text == "spec.selector" && manual && kind.Group == "batch":
 		default:
 			remove(obj.Object, rule.path)

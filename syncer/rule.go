@@ -72,6 +72,10 @@ var builtin = []Rule{
 	{Type: schema.GroupKind{Kind: "ServiceAccount"}, Path: "secrets", Owner: Downstream},
 	{Type: schema.GroupKind{Kind: "Pod"}, Path: "spec.nodeName", Owner: Downstream},
 	{Type: schema.GroupKind{Group: "batch", Kind: "Job"}, Path: "spec.selector", Owner: Downstream},
+	{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: autoscaled},
+	{Type: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, Path: "spec.replicas", Owner: autoscaled},
+	{Type: schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, Path: "spec.replicas", Owner: autoscaled},
+	{Type: schema.GroupKind{Kind: "ReplicationController"}, Path: "spec.replicas", Owner: autoscaled},
 }
 
 // rules are the rules for one type: at most one per path.

@@ -132,7 +132,7 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 	after, err := s.apply(ctx, want, false)
 	theirs := conflicts(err)
 	if len(theirs) > 0 {
-		if s.leavesToOthers(theirs) {
+		if s.leavesToOthers(o.NamespacedName, theirs) {
 			return nil, nil //nolint:nilnil // the cache will show that the field is theirs
 		}
 		if over := s.rivals.overCap(o.ref, theirs...); drift && len(over) > 0 {
@@ -160,12 +160,18 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 	return after, nil
 }
 
-// leavesToOthers reports whether a rule leaves one of the conflicting fields to the client that changed it
-// downstream.
-func (s specs) leavesToOthers(conflicting []string) bool {
+// mayBeTaken reports whether a rule leaves its field to a client that changes it downstream. key is the key of the
+// upstream object.
+func (s specs) mayBeTaken(r rule, key types.NamespacedName) bool {
+	return r.owner == FirstWriter || r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)
+}
+
+// leavesToOthers reports whether a rule leaves one of the conflicting fields of an upstream object to the client that
+// changed it downstream.
+func (s specs) leavesToOthers(key types.NamespacedName, conflicting []string) bool {
 	for _, r := range s.rules {
 		for _, f := range conflicting {
-			if r.owner == FirstWriter && strings.HasPrefix(f, "."+strings.Join(r.names(), ".")+": ") {
+			if strings.HasPrefix(f, "."+strings.Join(r.names(), ".")+": ") && s.mayBeTaken(r, key) {
 				return true
 			}
 		}

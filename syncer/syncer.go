@@ -51,6 +51,8 @@ type Syncer struct {
 	otherSyncers    *otherSyncers
 	unsyncedObjects *unsyncedObjects
 
+	autoscalers *autoscalers
+
 	upstreamUID types.UID // set before the first reconcile
 
 	mu            sync.Mutex
@@ -106,7 +108,7 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
 		instance:    fmt.Sprintf("%08x", rand.Uint32()),
-		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{},
+		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{}, autoscalers: newAutoscalers(),
 	}
 	s.otherSyncers, s.unsyncedObjects = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
 	return s, nil

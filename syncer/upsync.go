@@ -134,7 +134,7 @@ func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error)
 	}
 	labels := orEmpty(synced(o.born.GetLabels(), s.syncer.opts.Label))
 	annotations := orEmpty(synced(o.born.GetAnnotations(), s.syncer.opts.Label))
-	s.rules.apply(s.kind.GroupKind(), want, func([]string) bool { return false })
+	s.rules.apply(s.kind.GroupKind(), want, func(rule) bool { return false })
 	withoutNulls(want.Object)
 	labels[ownerLabel] = s.syncer.owner
 	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(o.born)), string(o.born.GetUID())

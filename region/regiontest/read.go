@@ -271,7 +271,7 @@ func (s *Server) writeList(w http.ResponseWriter, c *call, items []*item, revisi
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		raw, err := c.resource.encoded(it)
+		raw, err := c.resource.encodedInList(it)
 		if err != nil {
 			return err
 		}

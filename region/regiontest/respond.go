@@ -4,11 +4,13 @@
 package regiontest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,6 +138,23 @@ func (r *resource) encoded(it *item) ([]byte, error) {
 		return it.raw, nil
 	}
 	return json.Marshal(r.served(it.object))
+}
+
+// encodedInList returns the JSON of the item for a list of its resource. As in kube-apiserver, the
+// objects in lists of built-in types have no apiVersion and no kind.
+func (r *resource) encodedInList(it *item) ([]byte, error) {
+	raw, err := r.encoded(it)
+	if _, builtIn := r.rules.(*typed); !builtIn || err != nil {
+		return raw, err
+	}
+	// Fields are sorted, and quotes within strings are escaped. So the first match is the field of the
+	// object itself.
+	first, rest, hasVersion := bytes.Cut(raw, fmt.Appendf(nil, `"apiVersion":%q,`, r.gv().String()))
+	second, rest, hasKind := bytes.Cut(rest, fmt.Appendf(nil, `"kind":%q,`, r.kind))
+	if !hasVersion || !hasKind {
+		return nil, fmt.Errorf("an object of %s has no type", r.gr())
+	}
+	return slices.Concat(first, second, rest), nil
 }
 
 // served returns o in the version that r serves. It shares all but the top level with o.

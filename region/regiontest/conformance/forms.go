@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -50,6 +51,20 @@ func forms() []testCase {
 			e.fact("columns", []string{"Name string name 0", "Age date  0"}, columns(reply.Body))
 			reply = e.do("GET", "/api/v1/namespaces/"+e.Namespace, nil, "Accept", asTable)
 			e.fact("namespaces", []string{"Name string name 0", "Status string  0", "Age string  0"}, columns(reply.Body))
+		}},
+		{"types-in-lists", "objects in lists of custom types have their type, those in lists of built-in types have none", func(e *env) {
+			e.some(e.widgets(), "a")
+			for what, path := range map[string]string{"custom": e.path(""), "built-in": "/api/v1/namespaces"} {
+				items, _ := e.do("GET", path, nil).Body["items"].([]any)
+				require.NotEmpty(e, items)
+				item, _ := items[0].(map[string]any)
+				_, kind := item["kind"]
+				_, version := item["apiVersion"]
+				e.fact(what, map[string]bool{"custom": true, "built-in": false}[what], kind || version)
+			}
+			list, err := e.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(e.Ctx, metav1.ListOptions{})
+			require.NoError(e, err)
+			e.fact("a dynamic client adds it", "Namespace", list.Items[0].GetKind())
 		}},
 		{"partial", "clients can request metadata only", func(e *env) {
 			w := e.widgets()
