@@ -140,4 +140,20 @@ var syncerMutants = []mutant{
 		"a copy that was taken over has its marks from the syncer", "only applied fields count",
 		"provenance.go", "!loop.Wrote(obj, manager, \"metadata\", \"annotations\", annotation)", "!loop.Applied(obj, manager, \"metadata\", \"annotations\", annotation)", "TestACopyThatWasTakenOverKeepsItsMarks",
 	},
+	{
+		"the replicas of an autoscaled object belong to the autoscaler", "they belong to the upstream",
+		"spec.go", "r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)", "r.owner == autoscaled && key.Name == \"\"", "TestAutoscaledReplicas",
+	},
+	{
+		"while the autoscalers are not known, replicas that another client set stay", "no object counts as autoscaled",
+		"autoscaler.go", "	if c != nil && c.kind.Refused == \"\" && c.caches.staleErr() != nil {\n", "	if c != nil && c.kind.Refused != \"\" && c.caches.staleErr() != nil {\n", "TestAutoscaledReplicas",
+	},
+	{
+		"a change of an autoscaler reconciles its target", "the target waits for its own change",
+		"reconcile.go", "	now.autoscaled = up != \"\" && r.scalable()", "	now.autoscaled = up == \"\" && r.scalable()", "TestAutoscaledReplicas",
+	},
+	{
+		"the replicas of other objects belong to the upstream", "a client that changes them keeps them",
+		"spec.go", "r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)", "r.owner == autoscaled", "TestAutoscaledReplicas|TestFight",
+	},
 }

@@ -14,7 +14,7 @@ import (
 // metrics. But the controller scales a target to minReplicas also without them.)
 func TestAutoscaler(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
-	deployments, autoscalers := gvr("apps", "v1", "deployments"), gvr("autoscaling", "v2", "horizontalpodautoscalers")
+	autoscalers := gvr("autoscaling", "v2", "horizontalpodautoscalers")
 	w.up.create(deployments, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 1, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}")
 	w.down.has(deployments, "a", map[string]string{"spec.replicas": "1"})
 	w.up.create(autoscalers, "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {minReplicas: 3, maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}")
