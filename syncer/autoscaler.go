@@ -102,8 +102,8 @@ func (s *Syncer) autoscaled(kind schema.GroupKind, key types.NamespacedName) boo
 }
 
 // scalable reports whether autoscalers may scale the objects of the type.
-func (r *syncedType) scalable() bool {
-	return slices.ContainsFunc(r.rules, func(r rule) bool { return r.owner == autoscaled })
+func (r rules) scalable() bool {
+	return slices.ContainsFunc(r, func(one rule) bool { return one.owner == autoscaled })
 }
 
 // observeAutoscaler records a change of an autoscaler in the cache, and queues the objects that it affects.
@@ -122,7 +122,7 @@ func (c *controller) observeAutoscaler(key types.NamespacedName) {
 // another result.
 func (c *controller) enqueueAutoscaled() {
 	for _, other := range c.syncer.synced() {
-		if other.scalable() {
+		if other.rules.scalable() {
 			other.enqueueAll()
 		}
 	}

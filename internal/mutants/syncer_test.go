@@ -150,7 +150,7 @@ var syncerMutants = []mutant{
 	},
 	{
 		"a change of an autoscaler reconciles its target", "the target waits for its own change",
-		"reconcile.go", "	now.autoscaled = up != \"\" && r.scalable()", "	now.autoscaled = up == \"\" && r.scalable()", "TestAutoscaledReplicas",
+		"reconcile.go", "	now.autoscaled = up != \"\" && r.rules.scalable()", "	now.autoscaled = up == \"\" && r.rules.scalable()", "TestAutoscaledReplicas",
 	},
 	{
 		"the replicas of other objects belong to the upstream", "a client that changes them keeps them",
