@@ -22,9 +22,8 @@ const (
 )
 
 // afterAttempt returns the next step after an attempt. err is why the attempt could not be carried
-// out. The parameter exists is set if the log failed with wal.ErrExists, stale if it failed with
-// wal.ErrStale, earlier if this was not the first attempt, and expired if the caller's deadline
-// has passed.
+// out. The flags: exists and stale, the log failed with wal.ErrExists or wal.ErrStale; earlier, this
+// was not the first attempt; expired, the caller's deadline has passed.
 func afterAttempt(result protocol.Result, err error, exists, stale, earlier, expired bool) attemptStep {
 	switch {
 	case result.Reason == protocol.LogFailed && exists:

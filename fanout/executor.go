@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// executor runs the machines of operations and sweeps.
+// executor runs state machines (protocol.Machine): one for each operation, and one for each object that a sweep judges.
+// A sweep lists the objects in all peers, and repairs the faults that it finds.
 type executor struct {
 	opts     *Options
 	clusters *clusters

@@ -257,7 +257,7 @@ func (s survey) refuted(key types.NamespacedName, x objectAt, of string) bool {
 	})
 }
 
-// deleted returns when the object's deletion was requested.
+// deleted returns the time at which the object's deletion was requested.
 func (m met) deleted() time.Time {
 	if at := m.obj.GetDeletionTimestamp(); at != nil {
 		return at.UTC()

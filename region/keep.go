@@ -104,8 +104,8 @@ func (k *Kept) read() error {
 	return nil
 }
 
-// Since returns when the source published the peers that are published now, if they come from the file. Otherwise ok is
-// false: the peers are the present ones of the source, or there are none yet.
+// Since returns the time at which the source published the peers that are published now, if they come from the file.
+// Otherwise ok is false: the peers are the present ones of the source, or there are none yet.
 func (k *Kept) Since() (at time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -99,8 +99,9 @@ func (l *lease) lapsedLocked(last time.Time) bool {
 	return l.staleLocked()
 }
 
-// renew renews the lease from the time sent, at which the accepted heartbeat was sent. If the lease was lost, it
-// begins a return: objects that moved away are deleted first. For last see lapsedLocked. renew reports whether writes
+// renew renews the lease. The lease then runs from the time sent, at which the accepted heartbeat was sent, or the
+// attempt that found no SyncTarget. If the lease was lost, renew begins a return: the Syncer deletes the objects that
+// moved away before it creates or changes others. For last see lapsedLocked. renew reports whether writes
 // were blocked until now. That is always the case at the first renewal of a process, and never without a lease.
 func (l *lease) renew(sent, last time.Time) (began bool) {
 	if l.length == 0 {
@@ -120,7 +121,7 @@ func (l *lease) renew(sent, last time.Time) (began bool) {
 	return began
 }
 
-// since returns when writing stopped; zero if the lease is held, was never held, or does not exist.
+// since returns the time at which writing stopped; zero if the lease is held, was never held, or does not exist.
 func (l *lease) since() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -90,8 +90,8 @@ func TestAServiceClusterWhoseClaimIsLostIsPendingAgain(t *testing.T) {
 	})
 }
 
-// TestTheGateIsClosedBeforeTheRegionIsHandedOver checks that the gate in the old holder's peer is
-// closed when the new decision is recorded.
+// TestTheGateIsClosedBeforeTheRegionIsHandedOver checks that the gate of the ServiceCluster in the old
+// holder's peer (see the package documentation) is closed before the Observer reports the new decision.
 func TestTheGateIsClosedBeforeTheRegionIsHandedOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		opts := Options{Observer: &Observer{Decided: func(_ context.Context, e DecideEvent) {

@@ -16,7 +16,7 @@ type labelSets map[string]map[string]string
 // maxLabelSets is the number of sets that a labelSets keeps.
 const maxLabelSets = 1024
 
-// intern returns a set that is equal to labels. The caller must not change it.
+// intern returns a set that is equal to labels. Afterwards the caller must change neither of the two.
 func (s labelSets) intern(labels map[string]string) map[string]string {
 	if len(labels) == 0 {
 		return nil

@@ -28,7 +28,7 @@ import (
 // ErrDenied means that a request was denied. The token, if it was made with one, is of no use any more.
 var ErrDenied = errors.New("the request was denied")
 
-// obtain gets a certificate and stores it. It returns when the certificate expires.
+// obtain gets a certificate and stores it. The result expires is the time at which the certificate expires.
 func (r *Renewer) obtain(ctx context.Context, s situation, way way) (expires time.Time, err error) {
 	with := s.token
 	switch way {

@@ -12,7 +12,7 @@ type certificate struct {
 	notBefore, notAfter time.Time
 }
 
-// renewal returns when the certificate is to be renewed: after the part early of its lifetime.
+// renewal returns the time at which the certificate is to be renewed: after the part early of its lifetime.
 func (c *certificate) renewal(early float64) time.Time {
 	return c.notBefore.Add(time.Duration(float64(c.notAfter.Sub(c.notBefore)) * early))
 }

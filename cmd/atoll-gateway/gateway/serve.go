@@ -43,7 +43,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.present.Load(), nil
 }
 
-// expiry returns when the certificate expires.
+// expiry returns the time at which the certificate expires.
 func (c *certificate) expiry() time.Time {
 	if leaf, err := x509.ParseCertificate(c.present.Load().Certificate[0]); err == nil {
 		return leaf.NotAfter

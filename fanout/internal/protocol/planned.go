@@ -3,10 +3,10 @@
 
 package protocol
 
-// SecondaryOf returns the object that the add op creates in peer. The parameter of is the reference
-// to the add's primary.
-func SecondaryOf(op Operation, peer string, of Ref) Object {
+// SecondaryOf returns the object that an add creates in a peer which is not its target. op is the
+// add, and primary refers to its object in the target.
+func SecondaryOf(op Operation, peer string, primary Ref) Object {
 	m := New(op)
-	m.Record.Primary = of
+	m.Record.Primary = primary
 	return addJob{m}.claim(peer)
 }
