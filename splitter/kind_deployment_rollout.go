@@ -111,7 +111,8 @@ func permit(shard, present *unstructured.Unstructured, c rollout.Cluster, step r
 	}
 	prior, ok := present.GetAnnotations()[v1alpha1.RolloutAnnotation]
 	if !ok || step.Replicas != c.Spec || step.Unavailable != c.Unavailable || step.Surge != c.Surge {
-		prior = fmt.Sprintf(priorFormat, max(c.Unavailable, c.PriorUnavailable), max(c.Surge, c.PriorSurge))
+		unavailable, surge := c.Prior(step)
+		prior = fmt.Sprintf(priorFormat, unavailable, surge)
 	}
 	shard.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: prior})
 	if !step.Roll {

@@ -34,7 +34,7 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"replicas leave only within the budget", "they leave at once",
-		"rollout.go", "return c.loss(c.with(n)) <= max(0, p.available) })", "return c.loss(c.with(n)) >= 0 })", "TestBudgetOverAllClusters",
+		"rollout.go", "	return c.loss(s) <= max(0, p.available)\n", "	return c.loss(s) >= 0\n", "TestBudgetOverAllClusters",
 	},
 	{
 		"replicas come only within the surge", "they come at once",
@@ -63,5 +63,9 @@ var rolloutMutants = []mutant{
 	{
 		"at most Clusters are in a rollout", "all may be",
 		"start.go", "\tif p.Clusters > 0 {\n", "\tif p.Clusters > 1000 {\n", "TestOneClusterAtATime",
+	},
+	{
+		"if the budget is exceeded, no available pod leaves", "one leaves that the cluster might lose anyway",
+		"rollout.go", "	if p.available < 0 && (", "	if p.available < -1000 && (", "TestPlan",
 	},
 }

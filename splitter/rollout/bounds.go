@@ -16,6 +16,14 @@ func (c Cluster) now() Step {
 	return s
 }
 
+// Prior returns the PriorUnavailable and PriorSurge of the cluster once its spec has changed to the
+// step. Until the cluster's controller has observed the new spec, it may still do all that it may do
+// now. A caller of Plan stores both together with the step.
+func (c Cluster) Prior(next Step) (unavailable, surge int64) {
+	now := c.now()
+	return max(0, next.Replicas-(now.Replicas-now.Unavailable)), max(0, now.most()-next.Replicas)
+}
+
 // fixed reports whether the step of the cluster must not change anything now.
 func (c Cluster) fixed() bool {
 	return c.Unreachable || c.Unobserved && !c.Unreported
@@ -26,6 +34,9 @@ func (p *part) with(replicas int64) Step {
 	s := p.step
 	s.Replicas = replicas
 	s.Unavailable = min(s.Unavailable, replicas)
+	if replicas == 0 {
+		s.Surge = 0 // the workload leaves the cluster
+	}
 	s.Roll = s.Roll && s.Unavailable+s.Surge > 0
 	return s
 }

@@ -34,6 +34,8 @@
 // Not guaranteed:
 //   - That pods which fail by themselves stay within the budget. Plan then takes back what clusters
 //     may still remove, and a cluster may remove pods before it observes that.
+//   - That pods count which a cluster creates after its last report, and before it observes a spec with
+//     fewer replicas. The cluster removes them at once.
 //   - That moves finish while a rollout is stuck whose pods use up the budget.
 //   - Anything about strategies other than RollingUpdate.
 package rollout

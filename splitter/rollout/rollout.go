@@ -54,8 +54,8 @@ type Cluster struct {
 	// cluster's controller to replace pods. They are zero if the spec is paused, or permits nothing
 	// because all pods have its template.
 	Unavailable, Surge int64
-	// PriorUnavailable and PriorSurge are the greatest such numbers of the specs before the present
-	// one that the controller may still follow, because it is Unobserved.
+	// PriorUnavailable and PriorSurge are such numbers for the specs before the present one that the
+	// controller may still follow, because it is Unobserved. They are relative to Spec: see Prior.
 	PriorUnavailable, PriorSurge int64
 	// Unreachable is true if the numbers may be old. The pods then count as unavailable, and the
 	// step changes nothing in this cluster.
@@ -155,13 +155,22 @@ func (p *plan) shrink() {
 		if c.Unreachable || c.Want >= c.Spec {
 			continue
 		}
-		n := lowest(c.Want, c.Spec, func(n int64) bool { return c.loss(c.with(n)) <= max(0, p.available) })
+		n := lowest(c.Want, c.Spec, func(n int64) bool { return p.mayFollow(c, c.with(n)) })
 		if n > 0 && c.fixed() {
 			continue // the workload may leave a cluster whose controller observes nothing
 		}
 		p.available -= c.loss(c.with(n))
 		c.step = c.with(n)
 	}
+}
+
+// mayFollow reports whether the budget allows the loss of a step that removes replicas. If the budget
+// is exceeded, the step must remove no available pod, also none that the cluster might lose anyway.
+func (p *plan) mayFollow(c *part, s Step) bool {
+	if p.available < 0 && (c.Unreported || c.stays(s) < c.Available) {
+		return s.Replicas == c.Spec
+	}
+	return c.loss(s) <= max(0, p.available)
 }
 
 // grow adds replicas to clusters that have fewer than they shall have.

@@ -163,6 +163,11 @@ func TestPlan(t *testing.T) {
 			[]rollout.Cluster{at("a", 4, 4, unobserved, wants(0)), at("b", 4, 4)},
 			[]rollout.Step{keep("a", 0), keep("b", 4)},
 		},
+		"if the budget is exceeded, no available pod leaves, not even one that may be lost anyway": {
+			rollout.Budget{Replicas: 2, MaxSurge: 1}, rollout.Options{},
+			[]rollout.Cluster{at("a", 4, 4, prior(4, 0), wants(0)), {Name: "b", Want: 2}},
+			[]rollout.Step{keep("a", 4), keep("b", 0)},
+		},
 		"an unreachable cluster stays": {
 			rollout.Budget{Replicas: 4, MaxUnavailable: 4}, rollout.Options{},
 			[]rollout.Cluster{at("a", 4, 4, gone, wants(0)), at("b", 4, 4, gone, wants(6))},

@@ -76,6 +76,11 @@ func (w *world) names() []string { return slices.Sorted(maps.Keys(w.sites)) }
 func (w *world) total() (all, works int64) {
 	for _, s := range w.sites {
 		a, b := s.total()
+		if s.seen.generation < s.spec.generation && !s.spec.inProgress {
+			// Pods that are created after the last report, and before a lower number of replicas is
+			// observed, are not guaranteed to count.
+			a = min(a, max(s.said.pods, s.spec.replicas))
+		}
 		all, works = all+a, works+b
 	}
 	return all, works
@@ -134,7 +139,7 @@ func (w *world) plan(t require.TestingT) (wrote bool) {
 		default:
 			next.unavailable, next.surge = w.budget.MaxUnavailable, w.budget.MaxSurge
 		}
-		next.mayTake, next.mayAdd = max(c.PriorUnavailable, c.Unavailable), max(c.PriorSurge, c.Surge)
+		next.mayTake, next.mayAdd = c.Prior(step)
 		before := s.spec
 		before.mayTake, before.mayAdd = next.mayTake, next.mayAdd
 		if next != before {

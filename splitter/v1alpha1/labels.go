@@ -32,8 +32,8 @@ const (
 	TemplateAnnotation = "splitter.atoll.dev/template"
 
 	// RolloutAnnotation is on a shard as long as its pods may not all have the parent's template. It
-	// has the greatest maxUnavailable and maxSurge of earlier specs that its cluster may still
-	// follow.
+	// has the maxUnavailable and maxSurge, relative to the present replicas, of earlier specs that
+	// its cluster may still follow.
 	RolloutAnnotation = "splitter.atoll.dev/rollout"
 )
 
