@@ -29,7 +29,9 @@ func (k deployments) rollout(parent *unstructured.Unstructured, hash string, opt
 		// A shard in an unreachable cluster that shall have none is deleted: see Options.Grace.
 		if _, ok := want[s.Cluster]; s.exists() && (ok || !s.Silent) {
 			shards[s.Cluster] = s
-			clusters = append(clusters, k.observe(parent, hash, want[s.Cluster], s))
+			c := k.observe(parent, hash, want[s.Cluster], s)
+			c.Gone = !ok // the Placement left the cluster out
+			clusters = append(clusters, c)
 		}
 	}
 	for _, cluster := range sorted(want) {
@@ -78,6 +80,10 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 		if paused, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "paused"); !paused {
 			c.Unavailable, c.Surge = limits(s.Object, c.Spec)
 		}
+		if !c.Unobserved && updated == c.Pods && c.Pods <= c.Spec {
+			// Nothing old is left to replace. So the rest of its part is free for others.
+			c.Unavailable, c.Surge = min(c.Unavailable, max(0, c.Spec-c.Available)), 0
+		}
 		if c.Unobserved {
 			_, _ = fmt.Sscanf(prior, priorFormat, &c.PriorUnavailable, &c.PriorSurge)
 		}
@@ -116,7 +122,12 @@ func permit(shard, present *unstructured.Unstructured, c rollout.Cluster, step r
 	}
 	shard.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: prior})
 	if !step.Roll {
-		spec["paused"], step.Unavailable = true, 1 // zero for both would be invalid; a paused shard replaces nothing
+		// A paused shard replaces nothing. But it scales down to its replicas and maxSurge, and zero for
+		// both numbers would be invalid.
+		spec["paused"], step.Surge = true, max(0, c.Pods-step.Replicas)
+		if step.Surge == 0 {
+			step.Unavailable = 1
+		}
 	}
 	spec["strategy"] = map[string]any{
 		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": step.Unavailable, "maxSurge": step.Surge},

@@ -103,7 +103,7 @@ func TestRolloutCountsUnavailableReplicas(t *testing.T) {
 	_, begun, err := splitter.Deployments().Cut(web(replicas, budget, 0, "web:2"), splitter.Demand{}, all("a", "b"), have)
 	require.NoError(t, err)
 	require.Equal(t, values{"b": true}, field(begun, "spec.paused"))
-	require.Equal(t, int64(100), field(begun[:1], "spec.strategy.rollingUpdate.maxUnavailable")["a"])
+	require.Equal(t, int64(budget), field(begun[:1], "spec.strategy.rollingUpdate.maxUnavailable")["a"])
 }
 
 // With Rollout.Clusters of one, the first cluster of Rollout.Order gets the new template alone.

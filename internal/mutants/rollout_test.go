@@ -29,8 +29,12 @@ var rolloutMutants = []mutant{
 		"bounds.go", "\treturn max(c.Pods, c.now().most(), s.most())\n", "\treturn max(c.Pods, s.Replicas)\n", "TestBudgetOverAllClusters",
 	},
 	{
-		"a cluster that has reported nothing may have all pods available", "it has none",
-		"bounds.go", "\tif c.Unreported && !c.Unreachable {\n", "\tif c.Unreported && c.Name == \"\" {\n", "TestPlan",
+		"a cluster that never reports can be left", "its replacements wait for it",
+		"bounds.go", "	if c.Gone || c.Unreported && c.Want == 0 {\n", "	if c.Gone {\n", "TestPlan",
+	},
+	{
+		"a cluster that is gone does not use up the surge", "its replacements wait for it",
+		"bounds.go", "	if c.Gone || c.Unreported", "	if c.Unreported", "TestPlan",
 	},
 	{
 		"replicas leave only within the budget", "they leave at once",
@@ -54,7 +58,7 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"unavailable pods do not delay their own rollout", "they do",
-		"start.go", "\t\t\ts.Unavailable, s.Surge = c.unavailable(s), max(0, c.Pods-n)\n", "", "TestEndsAfterFailures",
+		"start.go", "\t\t\ts.Unavailable, s.Surge = min(c.unavailable(s), max(1, p.MaxUnavailable)), max(0, c.Pods-n)\n", "", "TestEndsAfterFailures",
 	},
 	{
 		"a cluster that cannot begin does not keep others waiting", "it does",

@@ -74,7 +74,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a shard that waits is paused", "it rolls with the parent's strategy",
-		"kind_deployment_rollout.go", "spec[\"paused\"], step.Unavailable = true, 1 //", "spec[\"paused\"], step.Unavailable = false, 1 //", "TestRolloutSharesTheBudget|TestRolloutCountsUnavailableReplicas",
+		"kind_deployment_rollout.go", "spec[\"paused\"], step.Surge = true, max", "spec[\"paused\"], step.Surge = false, max", "TestRolloutSharesTheBudget|TestRolloutCountsUnavailableReplicas",
 	},
 	{
 		"a user who pauses a parent stops its rollout", "it goes on",

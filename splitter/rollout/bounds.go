@@ -26,7 +26,7 @@ func (c Cluster) Prior(next Step) (unavailable, surge int64) {
 
 // fixed reports whether the step of the cluster must not change anything now.
 func (c Cluster) fixed() bool {
-	return c.Unreachable || c.Unobserved && !c.Unreported
+	return c.Unreachable || c.Unobserved && !c.Unreported && !c.Gone
 }
 
 // with returns the step of the cluster, with another number of replicas.
@@ -64,17 +64,23 @@ func (c Cluster) keeps(s Step) int64 {
 	return c.stays(s)
 }
 
-// loss returns by how many available pods the step may reduce what the cluster certainly has left. A
-// cluster that has reported nothing may have all its pods available.
+// certain returns how many available pods the cluster certainly has left, whatever it may do now.
+func (c Cluster) certain() int64 {
+	now := c.now()
+	now.Surge = c.Surge // an earlier surge may be gone already
+	return c.keeps(now)
+}
+
+// loss returns by how many available pods the step may reduce what the cluster certainly has left.
 func (c Cluster) loss(s Step) int64 {
-	if c.Unreported && !c.Unreachable {
-		return max(0, c.Spec-s.Replicas)
-	}
-	return max(0, c.keeps(c.now())-c.keeps(s))
+	return max(0, c.certain()-c.keeps(s))
 }
 
 // holds returns how many pods the cluster can have at most, now and if it follows the step.
 func (c Cluster) holds(s Step) int64 {
+	if c.Gone || c.Unreported && c.Want == 0 {
+		return 0 // its replacements must not wait for it
+	}
 	return max(c.Pods, c.now().most(), s.most())
 }
 

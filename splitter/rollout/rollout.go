@@ -57,6 +57,9 @@ type Cluster struct {
 	// PriorUnavailable and PriorSurge are such numbers for the specs before the present one that the
 	// controller may still follow, because it is Unobserved. They are relative to Spec: see Prior.
 	PriorUnavailable, PriorSurge int64
+	// Gone is true if the workload must leave the cluster, and the cluster may not do so any more. Its
+	// pods count as available as reported, but do not use up the surge.
+	Gone bool
 	// Unreachable is true if the numbers may be old. The pods then count as unavailable, and the
 	// step changes nothing in this cluster.
 	Unreachable bool
@@ -117,7 +120,7 @@ func newPlan(b Budget, o Options, clusters []Cluster) *plan {
 	for _, c := range clusters {
 		part := &part{Cluster: c, step: Step{Name: c.Name, Replicas: c.Spec, Unavailable: c.Unavailable, Surge: c.Surge}}
 		part.step.Roll = c.Unavailable+c.Surge > 0
-		p.available += c.keeps(c.now())
+		p.available += c.certain()
 		p.pods -= c.holds(c.now())
 		p.parts = append(p.parts, part)
 	}

@@ -23,6 +23,7 @@ func at(name string, n, available int64, edit ...func(*rollout.Cluster)) rollout
 
 func old(c *rollout.Cluster)               { c.Outdated = true }
 func gone(c *rollout.Cluster)              { c.Unreachable = true }
+func leaves(c *rollout.Cluster)            { c.Gone = true }
 func unobserved(c *rollout.Cluster)        { c.Unobserved = true }
 func unreported(c *rollout.Cluster)        { c.Unreported, c.Pods, c.Ready, c.Available = true, 0, 0, 0 }
 func wants(n int64) func(*rollout.Cluster) { return func(c *rollout.Cluster) { c.Want = n } }
@@ -76,7 +77,7 @@ func TestPlan(t *testing.T) {
 		"unavailable pods of a cluster do not delay its own rollout": {
 			rollout.Budget{Replicas: 20, MaxUnavailable: 5}, rollout.Options{Clusters: 1},
 			[]rollout.Cluster{at("a", 10, 10, old), at("b", 10, 3, old)},
-			[]rollout.Step{keep("a", 10), roll("b", 10, 7, 0)},
+			[]rollout.Step{keep("a", 10), roll("b", 10, 5, 0)},
 		},
 		"unused parts are taken back, from the last cluster first": {
 			rollout.Budget{Replicas: 30, MaxUnavailable: 5}, rollout.Options{},
@@ -146,12 +147,22 @@ func TestPlan(t *testing.T) {
 		"of two templates, any pod may leave": {
 			rollout.Budget{Replicas: 8}, rollout.Options{},
 			[]rollout.Cluster{at("a", 4, 2, wants(2), old), at("b", 6, 6)},
-			[]rollout.Step{roll("a", 4, 2, 0), keep("b", 6)},
+			[]rollout.Step{roll("a", 4, 1, 0), keep("b", 6)},
 		},
 		"all pods of a cluster that has not reported may be available": {
 			rollout.Budget{Replicas: 4, MaxUnavailable: 1}, rollout.Options{},
+			[]rollout.Cluster{at("a", 4, 0, unreported, wants(0)), at("b", 4, 2)},
+			[]rollout.Step{keep("a", 4), keep("b", 4)},
+		},
+		"a cluster that never reports can be left": {
+			rollout.Budget{Replicas: 4, MaxSurge: 1}, rollout.Options{},
 			[]rollout.Cluster{at("a", 4, 0, unreported, wants(0)), at("b", 4, 4)},
-			[]rollout.Step{keep("a", 3), keep("b", 4)},
+			[]rollout.Step{keep("a", 0), keep("b", 4)},
+		},
+		"a cluster that is gone does not use up the surge": {
+			rollout.Budget{Replicas: 20, MaxUnavailable: 5, MaxSurge: 5}, rollout.Options{},
+			[]rollout.Cluster{at("a", 15, 15, wants(0), leaves, unobserved), at("b", 5, 5, wants(20))},
+			[]rollout.Step{keep("a", 10), keep("b", 20)},
 		},
 		"an unobserved spec stays": {
 			rollout.Budget{Replicas: 8, MaxUnavailable: 8, MaxSurge: 8}, rollout.Options{},

@@ -13,7 +13,7 @@ func (p *plan) start() {
 		switch {
 		case c.step.Roll:
 			rolling = append(rolling, c)
-		case c.Outdated && !c.fixed() && c.step.Replicas > 0:
+		case c.Outdated && !c.fixed() && !c.Gone && c.step.Replicas > 0:
 			waiting = append(waiting, c)
 		}
 	}
@@ -68,7 +68,7 @@ func (p *plan) share(among []*part, worthwhile func(c *part, unavailable, surge 
 		replicas -= n
 		s := c.step
 		if !s.Roll {
-			s.Unavailable, s.Surge = c.unavailable(s), max(0, c.Pods-n)
+			s.Unavailable, s.Surge = min(c.unavailable(s), max(1, p.MaxUnavailable)), max(0, c.Pods-n)
 		}
 		more := s
 		more.Unavailable, more.Surge = min(n, s.Unavailable+unavailable), min(n, s.Surge+surge)

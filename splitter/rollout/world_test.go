@@ -116,6 +116,10 @@ func (w *world) plan(t require.TestingT) (wrote bool) {
 	for _, name := range w.names() {
 		clusters = append(clusters, w.observe(name))
 	}
+	for _, c := range clusters {
+		// The pods of a cluster that was never heard of, and that the workload leaves, do not count.
+		w.disturbed = w.disturbed || c.Unreported && c.Want == 0
+	}
 	_, worksBefore := w.total()
 	steps, err := rollout.Plan(w.budget, w.opts, clusters)
 	require.NoError(t, err)
