@@ -18,7 +18,7 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"an unobserved spec stays", "it changes",
-		"bounds.go", "c.Unreachable || c.Unobserved && !c.Unreported", "c.Unreachable", "TestBudgetOverAllClusters",
+		"bounds.go", "c.Unreachable || c.Unobserved && !c.Unreported", "c.Unreachable", "TestPlan",
 	},
 	{
 		"of two templates any pod may leave", "pods that are not ready leave first",

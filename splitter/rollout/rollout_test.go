@@ -159,6 +159,11 @@ func TestPlan(t *testing.T) {
 			[]rollout.Cluster{at("a", 4, 0, unreported, wants(0)), at("b", 4, 4)},
 			[]rollout.Step{keep("a", 0), keep("b", 4)},
 		},
+		"replacements do not wait for a cluster that never reports": {
+			rollout.Budget{Replicas: 20, MaxSurge: 1}, rollout.Options{},
+			[]rollout.Cluster{at("a", 10, 0, unreported, wants(0)), at("b", 10, 10, wants(20))},
+			[]rollout.Step{keep("a", 10), keep("b", 20)},
+		},
 		"a cluster that is gone does not use up the surge": {
 			rollout.Budget{Replicas: 20, MaxUnavailable: 5, MaxSurge: 5}, rollout.Options{},
 			[]rollout.Cluster{at("a", 15, 15, wants(0), leaves, unobserved), at("b", 5, 5, wants(20))},
