@@ -76,9 +76,9 @@ func (w *world) names() []string { return slices.Sorted(maps.Keys(w.sites)) }
 func (w *world) total() (all, works int64) {
 	for _, s := range w.sites {
 		a, b := s.total()
-		if s.seen.generation < s.spec.generation && !s.spec.inProgress {
+		if !s.spec.inProgress {
 			// Pods that are created after the last report, and before a lower number of replicas is
-			// observed, are not guaranteed to count.
+			// observed, are not guaranteed to count. The cluster removes them.
 			a = min(a, max(s.said.pods, s.spec.replicas))
 		}
 		all, works = all+a, works+b
