@@ -56,9 +56,7 @@ func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
 		return nil, badInput("use one of them", "--config and --kubeconfig both name peers")
 	case s.config != "" && len(s.contexts) > 0:
 		return nil, badInput("use one of them", "--config and --context both name peers")
-	case s.config != "":
-		return fromFile(ctx, s.config)
-	case len(s.kubeconfigs)+len(s.contexts) > 0:
+	case s.flagsNamePeers():
 		listed, err := fromKubeconfigs(s.kubeconfigs)
 		if err != nil {
 			return nil, err
@@ -66,33 +64,31 @@ func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
 		others, err := s.fromContexts(s.contexts)
 		return append(listed, others...), err
 	}
-	if file := s.defaultConfig(); file != "" {
+	if file := s.peersFile(); file != "" {
 		return fromFile(ctx, file)
 	}
 	return nil, badInput("use --context NAME=CONTEXT or --kubeconfig NAME=PATH for each peer, or --config FILE", "no peers are named")
 }
 
-// defaultConfig returns the file of peers for runs whose flags name no peers: that of ATOLL_CONFIG,
-// else atoll/peers.yaml in the user's directory of configurations if it exists. It returns an empty
-// path if neither exists.
-func (s *session) defaultConfig() string {
+// flagsNamePeers reports whether flags name single peers.
+func (s *session) flagsNamePeers() bool { return len(s.kubeconfigs)+len(s.contexts) > 0 }
+
+// peersFile returns the file that lists the peers: that of --config. If no flag names peers, it is
+// that of ATOLL_CONFIG, else atoll/peers.yaml in the user's directory of configurations. It returns an
+// empty path if there is no such file.
+func (s *session) peersFile() string {
+	if s.config != "" || s.flagsNamePeers() {
+		return s.config
+	}
 	if file := s.getenv("ATOLL_CONFIG"); file != "" {
 		return file
 	}
-	dir := s.getenv("XDG_CONFIG_HOME")
-	if dir == "" {
-		dir = filepath.Join(s.getenv("HOME"), ".config")
-	}
+	dir := s.userDir("XDG_CONFIG_HOME", ".config")
 	file := filepath.Join(dir, "atoll", "peers.yaml")
 	if _, err := os.Stat(file); !filepath.IsAbs(dir) || err != nil {
 		return ""
 	}
 	return file
-}
-
-// namesPeers reports whether flags or a default file name peers.
-func (s *session) namesPeers() bool {
-	return s.config != "" || len(s.kubeconfigs)+len(s.contexts) > 0 || s.defaultConfig() != ""
 }
 
 func fromKubeconfigs(flags []string) ([]region.Peer, error) {
@@ -185,11 +181,7 @@ func (s *session) peerNames() []string {
 		name, _, _ := strings.Cut(flag, "=")
 		names = append(names, name)
 	}
-	file := s.config
-	if file == "" && len(names) == 0 {
-		file = s.defaultConfig()
-	}
-	if file != "" {
+	if file := s.peersFile(); file != "" {
 		// An unreadable file adds no candidates.
 		listed, _ := fromFile(context.Background(), file)
 		for _, p := range listed {

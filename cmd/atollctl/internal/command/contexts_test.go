@@ -29,10 +29,8 @@ type user struct {
 func (u user) run(args ...string) (code int, out, errOut string) {
 	u.t.Helper()
 	var stdout, stderr bytes.Buffer
-	s := &session{
-		in: strings.NewReader(""), out: &stdout, errOut: &stderr, now: time.Now, cleanup: time.Second, lease: 2 * time.Second,
-		getenv: func(name string) string { return u.env[name] },
-	}
+	s := u.session()
+	s.in, s.out, s.errOut, s.now, s.cleanup, s.lease = strings.NewReader(""), &stdout, &stderr, time.Now, time.Second, 2*time.Second
 	code = s.execute(u.t.Context(), append([]string{"atollctl"}, args...))
 	return code, stdout.String(), stderr.String()
 }

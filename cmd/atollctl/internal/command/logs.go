@@ -22,18 +22,27 @@ type logs struct{ dir string }
 
 // logs returns the default directory.
 func (s *session) logs() (logs, error) {
-	state := s.getenv("XDG_STATE_HOME")
+	state := s.userDir("XDG_STATE_HOME", ".local", "state")
 	if state == "" {
-		home := s.getenv("HOME")
-		if home == "" {
-			return logs{}, badInput("use --wal FILE", "no place for the log: HOME is not set")
-		}
-		state = filepath.Join(home, ".local", "state")
+		return logs{}, badInput("use --wal FILE", "no place for the log: HOME is not set")
 	}
 	if !filepath.IsAbs(state) {
 		return logs{}, badInput("use --wal FILE", "the place for the log is %q and must be an absolute path", state)
 	}
 	return logs{filepath.Join(state, "atoll")}, nil
+}
+
+// userDir returns the directory that the environment variable names, else the one at the path below the user's home. It
+// returns an empty path if HOME is not set either.
+func (s *session) userDir(variable string, path ...string) string {
+	if dir := s.getenv(variable); dir != "" {
+		return dir
+	}
+	home := s.getenv("HOME")
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{home}, path...)...)
 }
 
 func (l logs) common() string { return filepath.Join(l.dir, logName) }
@@ -136,7 +145,7 @@ func (s *session) found(ctx context.Context) (string, error) {
 	if len(all) == 0 {
 		return place.common(), nil
 	}
-	if s.namesPeers() {
+	if s.flagsNamePeers() || s.peersFile() != "" {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		path, found, err := s.own(ctx, place)
