@@ -57,7 +57,7 @@ func (w *world) leaves() {
 	w.t.Helper()
 	w.patch(policies, "all", `{"spec":{"clusters":null,"maxClusters":null}}`)
 	w.divided(deployments, "web", map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7})
-	fewest, _ := w.least("web", clusterNames, func() {
+	fewest := w.least("web", clusterNames, func() {
 		ctx, cancel := context.WithTimeout(w.t.Context(), long)
 		defer cancel()
 		changes, err := w.of("upstream", deployments).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=web"})

@@ -77,7 +77,7 @@ func (w *world) deployment() {
 	w.patch(deployments, "web", `{"spec":{"replicas":15}}`)
 	w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
 
-	fewest, _ := w.least("web", clusterNames[:2], func() {
+	fewest := w.least("web", clusterNames[:2], func() {
 		w.patch(deployments, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.example.com/app:2","resources":{"requests":{"cpu":"10m"}}}]}}}}`)
 		w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
 	})
@@ -212,7 +212,7 @@ func (w *world) lost() {
 		return nil
 	})
 	require.NoError(w.t, w.planes["cluster-2"].Restart(w.t.Context()))
-	fewest, _ := w.least("web", clusterNames[:2], func() {
+	fewest := w.least("web", clusterNames[:2], func() {
 		w.divided(deployments, "web", map[string]int{"cluster-1": 6, "cluster-2": 9})
 	})
 	require.GreaterOrEqual(w.t, fewest, budget)
@@ -220,7 +220,7 @@ func (w *world) lost() {
 }
 
 func (w *world) join() {
-	fewest, _ := w.least("web", clusterNames, func() {
+	fewest := w.least("web", clusterNames, func() {
 		w.register("cluster-3", 4)
 		w.divided(deployments, "web", map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7})
 	})
@@ -234,7 +234,7 @@ func (w *world) join() {
 }
 
 func (w *world) drain() {
-	fewest, _ := w.least("web", clusterNames, func() {
+	fewest := w.least("web", clusterNames, func() {
 		w.patchTarget("cluster-1", `{"spec":{"evictAfter":"2020-01-01T00:00:00Z"}}`)
 		w.divided(deployments, "web", map[string]int{"cluster-2": 6, "cluster-3": 9})
 	})
@@ -247,7 +247,7 @@ func (w *world) drain() {
 // replicas must stay within the budget.
 func (w *world) kills() {
 	drained := false
-	fewest, _ := w.least("web", clusterNames, func() {
+	fewest := w.least("web", clusterNames, func() {
 		for i := range ctltest.Count(w.t, "ATOLL_SPLIT_KILLS", 5) {
 			switch i % 4 {
 			case 0:

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -254,53 +253,6 @@ func (w *world) gone(gvr schema.GroupVersionResource, name string, clusters ...s
 		}
 		return nil
 	})
-}
-
-// least calls do. It returns the lowest total of available replicas of a Deployment in the clusters
-// while do ran, and the number of samples.
-func (w *world) least(name string, clusters []string, do func()) (fewest, samples int) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	counted := make(chan [2]int)
-	go func() {
-		fewest, samples := 1<<30, 0
-		for ctx.Err() == nil {
-			if n, err := w.available(ctx, name, clusters); err == nil {
-				fewest, samples = min(fewest, n), samples+1
-			}
-			time.Sleep(20 * time.Millisecond) // leaves processor time to the clusters
-		}
-		counted <- [2]int{fewest, samples}
-	}()
-	do()
-	cancel()
-	result := <-counted
-	require.Positive(w.t, result[1], "no sample")
-	w.t.Logf("%s: never fewer than %d of %d samples", name, result[0], result[1])
-	return result[0], result[1]
-}
-
-// available returns the number of available replicas over the clusters. It reads each cluster twice
-// and takes the greater number, so that replicas that move between two reads are counted at least
-// once.
-func (w *world) available(ctx context.Context, name string, clusters []string) (total int, err error) {
-	most := map[string]int{}
-	for range 2 {
-		for _, c := range clusters {
-			obj, err := w.of(c, deployments).Get(ctx, splitter.ShardName(name, c), metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return 0, err
-			}
-			most[c] = max(most[c], number(obj, "status", "availableReplicas"))
-		}
-	}
-	for _, n := range most {
-		total += n
-	}
-	return total, nil
 }
 
 // objects returns the objects upstream and in the clusters, by side, resource and name.
