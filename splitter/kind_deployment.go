@@ -45,19 +45,19 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	}
 	var shards []Shard
 	if d.Mode == Duplicate || recreates(parent) || alone(want, have, numberOr(parent, 1, k.replicas...)) {
-		plan, shards, err = k.paced(parent, d.Mode, plan, want, have)
+		shards, err = k.paced(parent, d.Mode, plan, want, have)
 	} else {
 		shards, err = k.rollout(parent, hash, d.Rollout, want, have)
 	}
-	for _, s := range shards {
-		annotations := s.Object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[v1alpha1.TemplateAnnotation] = hash
-		s.Object.SetAnnotations(annotations)
+	if err != nil {
+		return Plan{}, nil, err
 	}
-	return plan, shards, err
+	for _, s := range shards {
+		if err := unstructured.SetNestedField(s.Object.Object, hash, "metadata", "annotations", v1alpha1.TemplateAnnotation); err != nil {
+			return Plan{}, nil, err
+		}
+	}
+	return plan, shards, nil
 }
 
 // rolling reports whether a rollout of the Deployment is in progress according to its status.

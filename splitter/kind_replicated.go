@@ -79,7 +79,11 @@ func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	return k.paced(parent, d.Mode, plan, want, have)
+	shards, err := k.paced(parent, d.Mode, plan, want, have)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	return plan, shards, nil
 }
 
 // divide returns the plan of a parent, and the replicas of each cluster according to it.
@@ -112,23 +116,22 @@ func (k replicated) divide(parent *unstructured.Unstructured, d Demand, shares [
 
 // paced returns the shards for the wanted replicas. A replica leaves its cluster only when its
 // replacement is available.
-func (k replicated) paced(parent *unstructured.Unstructured, mode Mode, plan Plan, want map[string]int64, have []Shard) (Plan, []Shard, error) {
+func (k replicated) paced(parent *unstructured.Unstructured, mode Mode, plan Plan, want map[string]int64, have []Shard) (shards []Shard, err error) {
 	replicas := numberOr(parent, 1, k.replicas...)
 	if (mode != Duplicate || len(plan.Shards) > 0) && !alone(want, have, replicas) {
 		k.pace(want, have, replicas)
 	}
-	var shards []Shard
 	for _, cluster := range sorted(want) {
 		if want[cluster] == 0 {
 			continue
 		}
 		s, err := k.shard(parent, cluster, want[cluster])
 		if err != nil {
-			return Plan{}, nil, err
+			return nil, err
 		}
 		shards = append(shards, s)
 	}
-	return plan, shards, nil
+	return shards, nil
 }
 
 // shard returns the shard of a parent for a cluster, with the given replicas.

@@ -42,7 +42,7 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"replicas come only within the surge", "they come at once",
-		"rollout.go", "return c.gain(c.with(c.Want-n)) <= max(0, p.pods+extra) })", "return c.gain(c.with(c.Want-n))-extra >= -extra })", "TestBudgetOverAllClusters",
+		"rollout.go", "return c.gain(c.with(c.Want-n)) <= max(0, p.pods+p.MoveSurge) })", "return c.gain(c.with(c.Want-n)) >= 0 })", "TestBudgetOverAllClusters",
 	},
 	{
 		"unused parts are taken back", "they stay",

@@ -178,13 +178,12 @@ func (p *plan) mayFollow(c *part, s Step) bool {
 
 // grow adds replicas to clusters that have fewer than they shall have.
 func (p *plan) grow() {
-	extra := p.MoveSurge
 	for _, c := range p.order {
 		if c.fixed() || c.Want <= c.Spec {
 			continue
 		}
 		// The lowest number of missing replicas is the highest number of replicas.
-		missing := lowest(0, c.Want-c.Spec, func(n int64) bool { return c.gain(c.with(c.Want-n)) <= max(0, p.pods+extra) })
+		missing := lowest(0, c.Want-c.Spec, func(n int64) bool { return c.gain(c.with(c.Want-n)) <= max(0, p.pods+p.MoveSurge) })
 		p.pods -= c.gain(c.with(c.Want - missing))
 		c.step = c.with(c.Want - missing)
 	}

@@ -36,11 +36,12 @@ func (p *plan) begin(waiting []*part, rolling int64) {
 	if p.Clusters > 0 {
 		next = waiting[:min(int64(len(waiting)), max(0, p.Clusters-rolling))]
 	}
-	p.share(next, func(*part, int64, int64) bool { return true })
+	always := func(*part, int64, int64) bool { return true }
+	p.share(next, always)
 	if p.Clusters > 0 && rolling == 0 && !slices.ContainsFunc(next, func(c *part) bool { return c.step.Roll }) {
 		// Unavailable pods of a later cluster may use up the budget. Replacing them needs none.
 		for _, c := range waiting {
-			if p.share([]*part{c}, func(*part, int64, int64) bool { return true }); c.step.Roll {
+			if p.share([]*part{c}, always); c.step.Roll {
 				return
 			}
 		}
