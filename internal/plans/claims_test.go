@@ -166,11 +166,17 @@ func TestALateWatchCausesFewWritesToClaims(t *testing.T) {
 	at := func(n int) perturb.Point {
 		return perturb.Point{Loop: "arbiter", Server: "eu", Verb: "watch", Resource: "regionclaims.kubecarrier.io", N: n}
 	}
-	report := perturb.Find(t, claims(), perturb.Options{Pairs: 6, Only: func(p perturb.Plan) bool {
+	both := func(p perturb.Plan) bool {
 		return p[0].Kind == perturb.WatchLate && p[0].At == at(5) || p[0].Kind == perturb.WatchGap && p[0].At == at(4)
-	}})
-	require.Equal(t, 8, report.Runs)
-	require.Zero(t, report.Missed)
+	}
+	single := perturb.Find(t, claims(), perturb.Options{Only: both})
+	require.Equal(t, 2, single.Runs)
+	require.Zero(t, single.Missed)
+	require.Empty(t, single.Failures)
+	const pairs = 6
+	report := perturb.Find(t, claims(), perturb.Options{Only: both, Pairs: pairs})
+	require.Equal(t, single.Runs+pairs, report.Runs)
+	require.Less(t, report.Missed, pairs, "event 5 may come in the gap, so that the loop never observes it")
 	require.Empty(t, report.Failures)
 	require.Less(t, report.MostWrites, 3*report.Writes)
 }
