@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/loop"
-	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
 // Deployments returns the Kind of apps/v1 Deployments. The clusters of a Deployment share its
@@ -39,25 +38,13 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	hash, err := templateHash(parent)
-	if err != nil {
-		return Plan{}, nil, err
-	}
 	var shards []Shard
 	if d.Mode == Duplicate || recreates(parent) || alone(want, have, numberOr(parent, 1, k.replicas...)) {
 		shards, err = k.paced(parent, d.Mode, plan, want, have)
 	} else {
-		shards, err = k.rollout(parent, hash, d.Rollout, want, have)
+		shards, err = k.rollout(parent, d.Rollout, want, have)
 	}
-	if err != nil {
-		return Plan{}, nil, err
-	}
-	for _, s := range shards {
-		if err := unstructured.SetNestedField(s.Object.Object, hash, "metadata", "annotations", v1alpha1.TemplateAnnotation); err != nil {
-			return Plan{}, nil, err
-		}
-	}
-	return plan, shards, nil
+	return plan, shards, err
 }
 
 // rolling reports whether a rollout of the Deployment is in progress according to its status.

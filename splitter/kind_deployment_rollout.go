@@ -22,7 +22,11 @@ import (
 
 // rollout returns the shards of a Deployment for the next step towards the wanted replicas and the
 // parent's template.
-func (k deployments) rollout(parent *unstructured.Unstructured, hash string, opts Rollout, want map[string]int64, have []Shard) ([]Shard, error) {
+func (k deployments) rollout(parent *unstructured.Unstructured, opts Rollout, want map[string]int64, have []Shard) ([]Shard, error) {
+	hash, err := templateHash(parent)
+	if err != nil {
+		return nil, err
+	}
 	var clusters []rollout.Cluster
 	shards := map[string]Shard{}
 	for _, s := range have {
@@ -54,7 +58,11 @@ func (k deployments) rollout(parent *unstructured.Unstructured, hash string, opt
 		if err != nil {
 			return nil, err
 		}
-		permit(s.Object, shards[step.Name].Object, clusters[i], step)
+		var had map[string]string
+		if present := shards[step.Name].Object; present != nil {
+			had = present.GetAnnotations()
+		}
+		permit(s.Object, hash, had, clusters[i], step)
 		next = append(next, s)
 	}
 	slices.SortFunc(next, func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) })
@@ -72,11 +80,15 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 		Unreachable: s.Silent,
 	}
 	updated := count(s.Object, 0, "status", "updatedReplicas")
-	prior, marked := s.Object.GetAnnotations()[v1alpha1.RolloutAnnotation]
+	annotations := s.Object.GetAnnotations()
+	_, marked := annotations[v1alpha1.RolloutAnnotation]
+	_, paced := annotations[v1alpha1.TemplateAnnotation]
 	complete := !c.Unobserved && updated == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
-	c.Outdated = !sameTemplate(parent, s.Object, hash) || updated < c.Pods || marked && !complete
-	// At rest a shard has the parent's strategy, which permits nothing: all pods have its template.
-	if c.Outdated && (marked || updated < c.Pods) {
+	// At rest a shard has the parent's strategy, which permits nothing: all pods have its template. This
+	// is not known of a shard whose present spec another mode or an earlier version has written.
+	begun := updated < c.Pods || marked && !complete || !paced && c.Unobserved
+	c.Outdated = begun || !sameTemplate(parent, s.Object, hash)
+	if begun {
 		if paused, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "paused"); !paused {
 			c.Unavailable, c.Surge = limits(s.Object, c.Spec)
 		}
@@ -84,9 +96,9 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 			// Nothing old is left to replace. So the rest of its part is free for others.
 			c.Unavailable, c.Surge = min(c.Unavailable, max(0, c.Spec-c.Available)), 0
 		}
-		if c.Unobserved {
-			_, _ = fmt.Sscanf(prior, priorFormat, &c.PriorUnavailable, &c.PriorSurge)
-		}
+	}
+	if c.Unobserved {
+		_, _ = fmt.Sscanf(annotations[v1alpha1.PriorAnnotation], priorFormat, &c.Prior.Unavailable, &c.Prior.Surge, &c.Prior.Fewer)
 	}
 	return c
 }
@@ -99,15 +111,9 @@ func count(obj *unstructured.Unstructured, otherwise int64, path ...string) int6
 // replicas returns the number nearest to n that is a valid number of replicas.
 func replicas(n int64) int64 { return min(max(0, n), math.MaxInt32) }
 
-// priorFormat is the form of the RolloutAnnotation.
-const priorFormat = "maxUnavailable=%d,maxSurge=%d"
-
-// permit sets the strategy of a shard to that of the step. A shard whose pods all have the parent's
-// template keeps the parent's strategy. present is the shard in the API server, or nil if the shard does not exist yet.
-func permit(shard, present *unstructured.Unstructured, c rollout.Cluster, step rollout.Step) {
-	if !c.Outdated {
-		return
-	}
+// permit sets the strategy and the annotations of a shard to those of the step. A shard whose pods all
+// have the parent's template keeps the parent's strategy. had are the present annotations of the shard.
+func permit(shard *unstructured.Unstructured, hash string, had map[string]string, c rollout.Cluster, step rollout.Step) {
 	spec, _ := shard.Object["spec"].(map[string]any)
 	if paused, _ := spec["paused"].(bool); paused { // by the parent
 		step.Roll = false
@@ -115,23 +121,50 @@ func permit(shard, present *unstructured.Unstructured, c rollout.Cluster, step r
 	if !step.Roll {
 		step.Unavailable, step.Surge = 0, 0
 	}
-	prior, ok := present.GetAnnotations()[v1alpha1.RolloutAnnotation]
-	if !ok || step.Replicas != c.Spec || step.Unavailable != c.Unavailable || step.Surge != c.Surge {
-		unavailable, surge := c.Prior(step)
-		prior = fmt.Sprintf(priorFormat, unavailable, surge)
+	shard.SetAnnotations(marks(hash, had, c, step))
+	if !c.Outdated {
+		return
 	}
-	shard.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: prior})
 	if !step.Roll {
-		// A paused shard replaces nothing. But it scales down to its replicas and maxSurge, and zero for
-		// both numbers would be invalid.
-		spec["paused"], step.Surge = true, max(0, c.Pods-step.Replicas)
+		spec["paused"], step.Surge = true, kept(c, step)
 		if step.Surge == 0 {
-			step.Unavailable = 1
+			step.Unavailable = 1 // zero for both numbers is invalid
 		}
 	}
 	spec["strategy"] = map[string]any{
 		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": step.Unavailable, "maxSurge": step.Surge},
 	}
+}
+
+// kept returns the surge of a paused shard. A paused shard replaces nothing, but it scales to its
+// replicas and maxSurge.
+func kept(c rollout.Cluster, step rollout.Step) int64 { return max(0, c.Pods-step.Replicas) }
+
+// priorFormat is the form of the PriorAnnotation.
+const priorFormat = "maxUnavailable=%d,maxSurge=%d,fewer=%d"
+
+// marks returns the annotations of a shard for the step. The PriorAnnotation changes only together
+// with the spec, so that it causes no write of its own.
+func marks(hash string, had map[string]string, c rollout.Cluster, step rollout.Step) map[string]string {
+	next := map[string]string{v1alpha1.TemplateAnnotation: hash}
+	if c.Outdated {
+		next[v1alpha1.RolloutAnnotation] = "true"
+	}
+	prior := had[v1alpha1.PriorAnnotation]
+	if had[v1alpha1.TemplateAnnotation] != hash || had[v1alpha1.RolloutAnnotation] != next[v1alpha1.RolloutAnnotation] ||
+		step.Replicas != c.Spec || step.Unavailable != c.Unavailable || step.Surge != c.Surge {
+		p := c.PriorTo(step)
+		if c.Outdated && !step.Roll {
+			p.Surge = max(p.Surge, kept(c, step))
+		}
+		if prior = ""; p != (rollout.Prior{}) {
+			prior = fmt.Sprintf(priorFormat, p.Unavailable, p.Surge, p.Fewer)
+		}
+	}
+	if prior != "" {
+		next[v1alpha1.PriorAnnotation] = prior
+	}
+	return next
 }
 
 // limits returns the maxUnavailable and maxSurge of a Deployment with the given replicas, by the rules
@@ -199,9 +232,13 @@ func template(obj *unstructured.Unstructured) map[string]any {
 
 // sameTemplate reports whether a shard has the parent's template, whose hash is given: the Splitter
 // wrote it last, and no other client has changed a field of it since. Webhooks may have added fields.
+// Without a TemplateAnnotation it is not known which fields the Splitter wrote.
 func sameTemplate(parent, shard *unstructured.Unstructured, hash string) bool {
-	written := shard.GetAnnotations()[v1alpha1.TemplateAnnotation]
-	return (written == hash || written == "") && contains(template(shard), template(parent))
+	if !contains(template(shard), template(parent)) {
+		return false
+	}
+	written, paced := shard.GetAnnotations()[v1alpha1.TemplateAnnotation]
+	return written == hash || !paced && contains(template(parent), template(shard))
 }
 
 // contains reports whether a value has all of the given content. Maps and lists may have more.

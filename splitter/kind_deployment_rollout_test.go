@@ -4,7 +4,6 @@
 package splitter_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -174,6 +173,67 @@ func TestRolloutOfChangedTemplates(t *testing.T) {
 	})
 }
 
+// A cluster that creates pods may create all of them before it observes that it shall have fewer. Until
+// then they count for maxSurge. A cluster that has all its pods creates none, and needs no annotation.
+func TestScalingRemembersWhatItTookBack(t *testing.T) {
+	cut := func(n int64, have []splitter.Shard) []splitter.Shard {
+		_, shards, err := splitter.Deployments().Cut(web(n, 0, 1, "web:1"), splitter.Demand{}, all("a", "b"), have)
+		require.NoError(t, err)
+		return shards
+	}
+	annotations := func(shards []splitter.Shard) map[string]string {
+		list := map[string]string{}
+		for _, s := range shards {
+			list[s.Cluster] = s.Object.GetAnnotations()[v1alpha1.PriorAnnotation]
+		}
+		return list
+	}
+	begun := complete(t, cut(12, complete(t, cut(4, nil))))
+	for _, number := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas"} {
+		require.NoError(t, unstructured.SetNestedField(begun[0].Object.Object, int64(2), "status", number)) // a has created none yet
+	}
+	less := cut(4, begun)
+	require.Equal(t, values{"a": int64(2), "b": int64(2)}, field(less, "spec.replicas"))
+	require.Equal(t, map[string]string{"a": "maxUnavailable=0,maxSurge=4,fewer=0", "b": ""}, annotations(less))
+
+	unseen := complete(t, less)
+	unseen[0].Object.SetGeneration(100)
+	more := cut(8, unseen)
+	require.Equal(t, values{"a": int64(2), "b": int64(3)}, field(more, "spec.replicas"), "a may have six pods")
+	require.Equal(t, annotations(less), annotations(more))
+	require.Equal(t, values{"a": int64(4), "b": int64(4)}, field(cut(8, complete(t, more)), "spec.replicas"))
+}
+
+// A spec that another mode or an earlier version of the Splitter has written may replace pods without
+// an annotation. Until its cluster has observed it, it counts with its whole strategy.
+func TestRolloutAfterAnotherMode(t *testing.T) {
+	recreate := values{"type": "Recreate"}
+	for name, strategy := range map[string]values{
+		"Recreate":           recreate,
+		"an earlier version": {"rollingUpdate": values{"maxUnavailable": int64(4), "maxSurge": int64(0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := web(10, 4, 0, "web:2")
+			require.NoError(t, unstructured.SetNestedMap(parent.Object, recreate, "spec", "strategy"))
+			_, shards, err := splitter.Deployments().Cut(parent, splitter.Demand{}, all("a", "b"), nil)
+			require.NoError(t, err)
+			have := complete(t, shards)
+			for _, s := range have {
+				require.NotContains(t, s.Object.GetAnnotations(), v1alpha1.TemplateAnnotation)
+				require.NoError(t, unstructured.SetNestedMap(s.Object.Object, strategy, "spec", "strategy"))
+			}
+			cut := func() values {
+				_, next, err := splitter.Deployments().Cut(web(10, 4, 0, "web:3"), splitter.Demand{}, all("a", "b"), have)
+				require.NoError(t, err)
+				return field(next, "spec.paused")
+			}
+			require.Empty(t, cut(), "all pods have the template web:2")
+			have[1].Object.SetGeneration(100)
+			require.Equal(t, values{"a": true}, cut(), "b may still replace the pods of web:1")
+		})
+	}
+}
+
 // The annotation of a shard keeps what its cluster may still follow, until the cluster has observed
 // the present spec.
 func TestRolloutRemembersWhatItTookBack(t *testing.T) {
@@ -198,7 +258,7 @@ func TestRolloutRemembersWhatItTookBack(t *testing.T) {
 	again := cut(report(begun, 0, 4))
 	require.Equal(t, values{"b": int64(2)}, field(again[1:], "spec.strategy.rollingUpdate.maxUnavailable"), "its unavailable replicas")
 	require.Equal(t, values{"a": true}, field(again[:1], "spec.paused"), "took back what was not used yet")
-	require.Equal(t, fmt.Sprintf("maxUnavailable=%d,maxSurge=%d", 2, 0), again[0].Object.GetAnnotations()[v1alpha1.RolloutAnnotation])
+	require.Equal(t, "maxUnavailable=2,maxSurge=0,fewer=0", again[0].Object.GetAnnotations()[v1alpha1.PriorAnnotation])
 	unseen := report(again, 0, 0)
 	unseen[0].Object.SetGeneration(100) // a has not observed that it is paused: it may still take two
 	require.Equal(t, values{"b": int64(2)}, field(cut(unseen)[1:], "spec.strategy.rollingUpdate.maxUnavailable"))

@@ -10,11 +10,23 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"a cluster may use up its part at any moment", "only unavailable pods count",
-		"bounds.go", "\t\treturn min(c.stays(s), max(0, s.Replicas-s.Unavailable))\n", "\t\treturn c.stays(s)\n", "TestBudgetOverAllClusters",
+		"bounds.go", "\treturn min(c.stays(s.most()), s.least())\n", "\treturn c.stays(s.most())\n", "TestBudgetOverAllClusters",
 	},
 	{
 		"a part that was taken back counts until it is observed", "it does not",
-		"bounds.go", "Unavailable: max(c.Unavailable, c.PriorUnavailable), Surge: max(c.Surge, c.PriorSurge)}", "Unavailable: c.Unavailable, Surge: c.Surge}", "TestPlan",
+		"bounds.go", "Unavailable: max(c.Unavailable, c.Prior.Unavailable), Surge: max(c.Surge, c.Prior.Surge)}", "Unavailable: c.Unavailable, Surge: c.Surge}", "TestPlan",
+	},
+	{
+		"an earlier spec may still remove pods", "it may not",
+		"bounds.go", "max(0, c.Spec+c.Surge-c.Prior.Fewer)", "max(0, c.Spec+c.Surge)", "TestPlan",
+	},
+	{
+		"what earlier specs allowed adds up", "only the last one counts",
+		"bounds.go", "max(0, next.most()-c.fewest())", "max(0, next.most()-c.Spec-c.Surge)", "TestPriorTo",
+	},
+	{
+		"a cluster at rest needs no Prior", "it gets one",
+		"bounds.go", "atRest {\n", "atRest && c.Spec < 0 {\n", "TestPriorTo",
 	},
 	{
 		"an unobserved spec stays", "it changes",

@@ -74,7 +74,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a shard that waits is paused", "it rolls with the parent's strategy",
-		"kind_deployment_rollout.go", "spec[\"paused\"], step.Surge = true, max", "spec[\"paused\"], step.Surge = false, max", "TestRolloutSharesTheBudget|TestRolloutCountsUnavailableReplicas",
+		"kind_deployment_rollout.go", "spec[\"paused\"], step.Surge = true,", "spec[\"paused\"], step.Surge = false,", "TestRolloutSharesTheBudget|TestRolloutCountsUnavailableReplicas",
 	},
 	{
 		"a user who pauses a parent stops its rollout", "it goes on",
@@ -82,14 +82,26 @@ var splitterMutants = []mutant{
 	},
 	{
 		"the write that undoes an edit of a template is a rollout", "it is not",
-		"kind_deployment_rollout.go", " && contains(template(shard), template(parent))", "", "TestRolloutOfChangedTemplates",
+		"kind_deployment_rollout.go", "\tif !contains(template(shard), template(parent)) {\n", "\tif hash == \"\" {\n", "TestRolloutOfChangedTemplates",
 	},
 	{
 		"a field that is gone from the template begins a rollout", "it does not",
-		"kind_deployment_rollout.go", "(written == hash || written == \"\") &&", "(written != hash || written != \"\") &&", "TestRolloutOfChangedTemplates",
+		"kind_deployment_rollout.go", "return written == hash ||", "return written != \"\" ||", "TestRolloutOfChangedTemplates",
+	},
+	{
+		"a spec that another mode has written may replace pods", "it may not",
+		"kind_deployment_rollout.go", "|| !paced && c.Unobserved", "", "TestRolloutAfterAnotherMode",
+	},
+	{
+		"pods that a cluster may still create count", "they do not",
+		"kind_deployment_rollout.go", "	if prior != \"\" {\n", "	if prior != \"\" && c.Outdated {\n", "TestScalingRemembersWhatItTookBack",
+	},
+	{
+		"the bounds of earlier specs stay until the spec changes", "until the next write",
+		"kind_deployment_rollout.go", "		p := c.PriorTo(step)\n", "		var p rollout.Prior\n", "TestScalingRemembersWhatItTookBack",
 	},
 	{
 		"a shard has its annotation until its rollout is complete", "until its spec has the template",
-		"kind_deployment_rollout.go", " || marked && !complete", " || marked && !complete && c.Name == \"\"", "TestRolloutSharesTheBudget|TestRolloutOfAPausedParent|TestRolloutOfAnUnobservedTemplate",
+		"kind_deployment_rollout.go", " || marked && !complete ||", " || marked && !complete && c.Name == \"\" ||", "TestRolloutSharesTheBudget|TestRolloutOfAPausedParent|TestRolloutOfAnUnobservedTemplate",
 	},
 }

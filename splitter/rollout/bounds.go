@@ -11,17 +11,27 @@ import (
 
 // now returns all that the cluster's controller may do now.
 func (c Cluster) now() Step {
-	s := Step{Name: c.Name, Replicas: c.Spec, Unavailable: max(c.Unavailable, c.PriorUnavailable), Surge: max(c.Surge, c.PriorSurge)}
+	s := Step{Name: c.Name, Replicas: c.Spec, Unavailable: max(c.Unavailable, c.Prior.Unavailable), Surge: max(c.Surge, c.Prior.Surge)}
 	s.Roll = s.Unavailable+s.Surge > 0
 	return s
 }
 
-// Prior returns the PriorUnavailable and PriorSurge of the cluster once its spec has changed to the
-// step. Until the cluster's controller has observed the new spec, it may still do all that it may do
-// now. A caller of Plan stores both together with the step.
-func (c Cluster) Prior(next Step) (unavailable, surge int64) {
+// fewest returns the number of pods down to which the cluster's controller may remove pods now.
+func (c Cluster) fewest() int64 { return max(0, c.Spec+c.Surge-c.Prior.Fewer) }
+
+// PriorTo returns the Prior of the cluster once its spec has changed to the step. Until the cluster's
+// controller has observed the new spec, it may still do all that it may do now. A caller of Plan
+// stores the result together with the step, unless it is zero.
+func (c Cluster) PriorTo(next Step) Prior {
+	if atRest := !c.Unreported && !c.Unobserved && !c.Outdated && c.Pods == c.Spec; atRest {
+		return Prior{}
+	}
 	now := c.now()
-	return max(0, next.Replicas-(now.Replicas-now.Unavailable)), max(0, now.most()-next.Replicas)
+	return Prior{
+		Unavailable: max(0, next.Replicas-(now.Replicas-now.Unavailable)),
+		Surge:       max(0, now.most()-next.Replicas),
+		Fewer:       max(0, next.most()-c.fewest()),
+	}
 }
 
 // fixed reports whether the step of the cluster must not change anything now.
@@ -42,12 +52,12 @@ func (p *part) with(replicas int64) Step {
 }
 
 // stays returns how many available pods the cluster certainly has left once it has scaled to the
-// step.
-func (c Cluster) stays(s Step) int64 {
+// given number of pods.
+func (c Cluster) stays(pods int64) int64 {
 	if c.Unreachable || c.Unreported {
 		return 0
 	}
-	removed := max(0, c.Pods-s.most())
+	removed := max(0, c.Pods-pods)
 	if !c.Outdated {
 		// All pods have one template. A pod that is ready but not available yet may stay in place of
 		// an available one.
@@ -58,17 +68,12 @@ func (c Cluster) stays(s Step) int64 {
 
 // keeps returns how many available pods the cluster certainly has left if it follows the step.
 func (c Cluster) keeps(s Step) int64 {
-	if s.Roll {
-		return min(c.stays(s), max(0, s.Replicas-s.Unavailable))
-	}
-	return c.stays(s)
+	return min(c.stays(s.most()), s.least())
 }
 
 // certain returns how many available pods the cluster certainly has left, whatever it may do now.
 func (c Cluster) certain() int64 {
-	now := c.now()
-	now.Surge = c.Surge // an earlier surge may be gone already
-	return c.keeps(now)
+	return min(c.stays(c.fewest()), c.now().least())
 }
 
 // loss returns by how many available pods the step may reduce what the cluster certainly has left.
@@ -95,9 +100,17 @@ func (s Step) most() int64 {
 	return s.Replicas
 }
 
+// least returns how many available pods a controller that replaces pods keeps.
+func (s Step) least() int64 {
+	if s.Roll {
+		return max(0, s.Replicas-s.Unavailable)
+	}
+	return math.MaxInt64
+}
+
 // unavailable returns how many replicas of the step are not certainly available. So many may be
 // replaced at once without a loss.
-func (c Cluster) unavailable(s Step) int64 { return max(0, s.Replicas-c.stays(s)) }
+func (c Cluster) unavailable(s Step) int64 { return max(0, s.Replicas-c.stays(s.most())) }
 
 func (b Budget) check(o Options, clusters []Cluster) error {
 	if err := inRange("Budget", []string{"Replicas", "MaxUnavailable", "MaxSurge", "MoveSurge"},
@@ -117,14 +130,14 @@ func (b Budget) check(o Options, clusters []Cluster) error {
 		}
 		seen[c.Name] = true
 		if err := inRange("cluster "+c.Name, clusterNumbers, c.Want, c.Spec, c.Pods, c.Ready, c.Available,
-			c.Unavailable, c.Surge, c.PriorUnavailable, c.PriorSurge); err != nil {
+			c.Unavailable, c.Surge, c.Prior.Unavailable, c.Prior.Surge, c.Prior.Fewer); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var clusterNumbers = []string{"Want", "Spec", "Pods", "Ready", "Available", "Unavailable", "Surge", "PriorUnavailable", "PriorSurge"}
+var clusterNumbers = []string{"Want", "Spec", "Pods", "Ready", "Available", "Unavailable", "Surge", "Prior.Unavailable", "Prior.Surge", "Prior.Fewer"}
 
 // inRange returns an error if one of the numbers is not a number of replicas in Kubernetes.
 func inRange(of string, names []string, numbers ...int64) error {

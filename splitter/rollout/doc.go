@@ -34,8 +34,6 @@
 // Not guaranteed:
 //   - That pods which fail by themselves stay within the budget. Plan then takes back what clusters
 //     may still remove, and a cluster may remove pods before it observes that.
-//   - That pods count which a cluster creates after its last report, and before it observes a spec with
-//     fewer replicas. The cluster removes them at once.
 //   - That pods count in a cluster which the workload leaves and which has reported nothing, or which is
 //     Gone: their replacements do not wait for them.
 //   - That moves finish while a rollout is stuck whose pods use up the budget.

@@ -5,6 +5,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -39,9 +40,9 @@ func storm(t *rapid.T, failures bool) {
 	for range rapid.IntRange(1, 60).Draw(t, "events") {
 		name := rapid.SampledFrom(names).Draw(t, "cluster")
 		s := w.sites[name]
-		last := 9
+		last := 10
 		if failures {
-			last = 12
+			last = 13
 		}
 		switch event := rapid.IntRange(0, last).Draw(t, "event"); event {
 		case 0:
@@ -60,16 +61,23 @@ func storm(t *rapid.T, failures bool) {
 			}
 		case 4, 5:
 			w.plan(t)
-		case 10:
+		case 6:
+			next := w.workload
+			next.goals = maps.Clone(w.goals)
+			n := min(w.goals[name], rapid.Int64Range(1, 6).Draw(t, "moves"))
+			next.goals[name] -= n
+			next.goals[rapid.SampledFrom(names).Draw(t, "to")] += n
+			w.request(next)
+		case 11:
 			for _, version := range []int{1, template} {
 				if p := s.run[version]; p.works > 0 {
 					s.run[version] = pods{p.works - 1, p.broken + 1}
 					w.disturbed = true
 				}
 			}
-		case 11:
-			w.bad[w.template], w.disturbed = true, true
 		case 12:
+			w.bad[w.template], w.disturbed = true, true
+		case 13:
 			w.sites[name], w.disturbed = &site{run: map[int]pods{}}, true // lost, and empty when it returns
 		default:
 			if list := s.actions(w); len(list) > 0 {

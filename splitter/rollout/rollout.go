@@ -54,15 +54,26 @@ type Cluster struct {
 	// cluster's controller to replace pods. They are zero if the spec is paused, or permits nothing
 	// because all pods have its template.
 	Unavailable, Surge int64
-	// PriorUnavailable and PriorSurge are such numbers for the specs before the present one that the
-	// controller may still follow, because it is Unobserved. They are relative to Spec: see Prior.
-	PriorUnavailable, PriorSurge int64
+	// Prior bounds the specs before the present one that the controller may still follow, because the
+	// cluster is Unobserved: what PriorTo returned for the step that led to the present spec.
+	Prior Prior
 	// Gone is true if the workload must leave the cluster, and the cluster may not do so any more. Its
 	// pods count as available as reported, but do not use up the surge.
 	Gone bool
 	// Unreachable is true if the numbers may be old. The pods then count as unavailable, and the
 	// step changes nothing in this cluster.
 	Unreachable bool
+}
+
+// Prior bounds what a cluster may still do by specs before the present one. The zero value means that
+// these allow nothing that the present spec does not allow.
+type Prior struct {
+	// Unavailable and Surge are the greatest maxUnavailable and maxSurge of the earlier specs,
+	// relative to the replicas of the present one.
+	Unavailable, Surge int64
+	// Fewer is by how many pods the present spec allows more than the lowest of the earlier specs.
+	// The controller may remove so many pods yet.
+	Fewer int64
 }
 
 // Step is the next step of one cluster.
@@ -170,7 +181,7 @@ func (p *plan) shrink() {
 // mayFollow reports whether the budget allows the loss of a step that removes replicas. If the budget
 // is exceeded, the step must remove no available pod, also none that the cluster might lose anyway.
 func (p *plan) mayFollow(c *part, s Step) bool {
-	if p.available < 0 && (c.Unreported || c.stays(s) < c.Available) {
+	if p.available < 0 && (c.Unreported || c.stays(s.most()) < c.Available) {
 		return s.Replicas == c.Spec
 	}
 	return c.loss(s) <= max(0, p.available)

@@ -26,13 +26,14 @@ func gone(c *rollout.Cluster)              { c.Unreachable = true }
 func leaves(c *rollout.Cluster)            { c.Gone = true }
 func unobserved(c *rollout.Cluster)        { c.Unobserved = true }
 func unreported(c *rollout.Cluster)        { c.Unreported, c.Pods, c.Ready, c.Available = true, 0, 0, 0 }
+func has(n int64) func(*rollout.Cluster)   { return func(c *rollout.Cluster) { c.Pods = n } }
 func wants(n int64) func(*rollout.Cluster) { return func(c *rollout.Cluster) { c.Want = n } }
 func may(unavailable, surge int64) func(*rollout.Cluster) {
 	return func(c *rollout.Cluster) { c.Outdated, c.Unavailable, c.Surge = true, unavailable, surge }
 }
-func prior(unavailable, surge int64) func(*rollout.Cluster) {
+func prior(unavailable, surge, fewer int64) func(*rollout.Cluster) {
 	return func(c *rollout.Cluster) {
-		c.Outdated, c.Unobserved, c.PriorUnavailable, c.PriorSurge = true, true, unavailable, surge
+		c.Outdated, c.Unobserved, c.Prior = true, true, rollout.Prior{Unavailable: unavailable, Surge: surge, Fewer: fewer}
 	}
 }
 
@@ -86,12 +87,12 @@ func TestPlan(t *testing.T) {
 		},
 		"a part that is taken back counts until the cluster has observed its spec": {
 			rollout.Budget{Replicas: 20, MaxUnavailable: 3}, rollout.Options{},
-			[]rollout.Cluster{at("a", 10, 10, prior(3, 0)), at("b", 10, 10, old)},
+			[]rollout.Cluster{at("a", 10, 10, prior(3, 0, 0)), at("b", 10, 10, old)},
 			[]rollout.Step{keep("a", 10), keep("b", 10)},
 		},
 		"a surge that is taken back counts until the cluster has observed its spec": {
 			rollout.Budget{Replicas: 20, MaxSurge: 3}, rollout.Options{},
-			[]rollout.Cluster{at("a", 10, 10, prior(0, 3)), at("b", 10, 10, old)},
+			[]rollout.Cluster{at("a", 10, 10, prior(0, 3, 0)), at("b", 10, 10, old)},
 			[]rollout.Step{keep("a", 10), keep("b", 10)},
 		},
 		"surge is taken back": {
@@ -181,8 +182,13 @@ func TestPlan(t *testing.T) {
 		},
 		"if the budget is exceeded, no available pod leaves, not even one that may be lost anyway": {
 			rollout.Budget{Replicas: 2, MaxSurge: 1}, rollout.Options{},
-			[]rollout.Cluster{at("a", 4, 4, prior(4, 0), wants(0)), {Name: "b", Want: 2}},
+			[]rollout.Cluster{at("a", 4, 4, prior(4, 0, 0), wants(0)), {Name: "b", Want: 2}},
 			[]rollout.Step{keep("a", 4), keep("b", 0)},
+		},
+		"pods that an earlier spec may still remove do not count": {
+			rollout.Budget{Replicas: 12, MaxUnavailable: 1}, rollout.Options{},
+			[]rollout.Cluster{at("a", 6, 6, prior(0, 0, 4)), at("b", 6, 6, old)},
+			[]rollout.Step{keep("a", 6), keep("b", 6)},
 		},
 		"an unreachable cluster stays": {
 			rollout.Budget{Replicas: 4, MaxUnavailable: 4}, rollout.Options{},
@@ -198,19 +204,38 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// Until a cluster has observed its spec, all specs that it may still follow count.
+func TestPriorTo(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster rollout.Cluster
+		step    rollout.Step
+		want    rollout.Prior
+	}{
+		"at rest, the earlier spec changes nothing": {at("a", 4, 4), keep("a", 2), rollout.Prior{}},
+		"a new cluster has no earlier spec":         {rollout.Cluster{Name: "a", Want: 3}, keep("a", 3), rollout.Prior{}},
+		"it may still create pods":                  {at("a", 4, 2, has(2)), keep("a", 2), rollout.Prior{Surge: 2}},
+		"it may still remove pods":                  {at("a", 2, 4, has(4)), keep("a", 4), rollout.Prior{Unavailable: 2, Fewer: 2}},
+		"it may still use a part":                   {at("a", 4, 4, may(2, 1)), keep("a", 4), rollout.Prior{Unavailable: 2, Surge: 1}},
+		"with a larger part, it may remove surge":   {at("a", 4, 4, old), roll("a", 4, 0, 2), rollout.Prior{Fewer: 2}},
+		"earlier specs add up":                      {at("a", 4, 4, prior(2, 1, 3)), roll("a", 5, 1, 0), rollout.Prior{Unavailable: 3, Fewer: 4}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.cluster.PriorTo(test.step)) })
+	}
+}
+
 func TestPlanOfBadNumbers(t *testing.T) {
 	for want, bad := range map[string]struct {
 		budget   rollout.Budget
 		options  rollout.Options
 		clusters []rollout.Cluster
 	}{
-		"MaxSurge of Budget is -1":              {rollout.Budget{MaxSurge: -1}, rollout.Options{}, nil},
-		"Replicas of Budget is 2147483648":      {rollout.Budget{Replicas: 1 << 31}, rollout.Options{}, nil},
-		"Clusters of Options is -2":             {rollout.Budget{}, rollout.Options{Clusters: -2}, nil},
-		"Available of cluster a is -1":          {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a", Available: -1}}},
-		"PriorSurge of cluster a is 4294967296": {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a", PriorSurge: 1 << 32}}},
-		`two clusters have the Name "a"`:        {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a"}, {Name: "a"}}},
-		"a cluster has no Name":                 {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{}}},
+		"MaxSurge of Budget is -1":               {rollout.Budget{MaxSurge: -1}, rollout.Options{}, nil},
+		"Replicas of Budget is 2147483648":       {rollout.Budget{Replicas: 1 << 31}, rollout.Options{}, nil},
+		"Clusters of Options is -2":              {rollout.Budget{}, rollout.Options{Clusters: -2}, nil},
+		"Available of cluster a is -1":           {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a", Available: -1}}},
+		"Prior.Surge of cluster a is 4294967296": {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a", Prior: rollout.Prior{Surge: 1 << 32}}}},
+		`two clusters have the Name "a"`:         {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{Name: "a"}, {Name: "a"}}},
+		"a cluster has no Name":                  {rollout.Budget{}, rollout.Options{}, []rollout.Cluster{{}}},
 	} {
 		_, err := rollout.Plan(bad.budget, bad.options, bad.clusters)
 		require.Error(t, err, want)

@@ -28,8 +28,8 @@ type spec struct {
 	template           int
 	paused             bool
 	unavailable, surge int64
-	inProgress         bool  // a rollout began and was not observed to be complete
-	mayTake, mayAdd    int64 // the greatest unavailable and surge of specs since the last observed one
+	inProgress         bool // a rollout began and was not observed to be complete
+	prior              rollout.Prior
 }
 
 // pods counts the pods of one template.
@@ -76,11 +76,6 @@ func (w *world) names() []string { return slices.Sorted(maps.Keys(w.sites)) }
 func (w *world) total() (all, works int64) {
 	for _, s := range w.sites {
 		a, b := s.total()
-		if !s.spec.inProgress {
-			// Pods that are created after the last report, and before a lower number of replicas is
-			// observed, are not guaranteed to count. The cluster removes them.
-			a = min(a, max(s.said.pods, s.spec.replicas))
-		}
 		all, works = all+a, works+b
 	}
 	return all, works
@@ -103,9 +98,9 @@ func (w *world) observe(name string) rollout.Cluster {
 		if !s.spec.paused {
 			c.Unavailable, c.Surge = s.spec.unavailable, s.spec.surge
 		}
-		if c.Unobserved {
-			c.PriorUnavailable, c.PriorSurge = s.spec.mayTake, s.spec.mayAdd
-		}
+	}
+	if c.Unobserved {
+		c.Prior = s.spec.prior
 	}
 	return c
 }
@@ -133,20 +128,24 @@ func (w *world) plan(t require.TestingT) (wrote bool) {
 			}
 			continue
 		}
-		next := spec{generation: s.spec.generation, replicas: step.Replicas, template: w.template}
+		next := spec{generation: s.spec.generation, replicas: step.Replicas, template: w.template, prior: s.spec.prior}
 		switch {
 		case c.Outdated && step.Roll:
 			next.unavailable, next.surge, next.inProgress = step.Unavailable, step.Surge, true
 			require.Positive(t, step.Unavailable+step.Surge)
 		case c.Outdated:
-			next.paused, next.inProgress = true, true
+			next.paused, next.inProgress, next.surge = true, true, max(0, c.Pods-step.Replicas)
 		default:
 			next.unavailable, next.surge = w.budget.MaxUnavailable, w.budget.MaxSurge
 		}
-		next.mayTake, next.mayAdd = c.Prior(step)
-		before := s.spec
-		before.mayTake, before.mayAdd = next.mayTake, next.mayAdd
-		if next != before {
+		if next.template != s.spec.template || next.inProgress != s.spec.inProgress || next.replicas != c.Spec ||
+			step.Unavailable != c.Unavailable || step.Surge != c.Surge {
+			next.prior = c.PriorTo(step)
+			if next.paused {
+				next.prior.Surge = max(next.prior.Surge, next.surge)
+			}
+		}
+		if next != s.spec {
 			next.generation++
 			s.spec, wrote = next, true
 			w.writes++
@@ -198,7 +197,7 @@ func (s *site) actions(w *world) (list []func()) {
 		case all > s.seen.replicas:
 			do(template, -1, 0)
 		}
-	case all > s.seen.replicas+s.room():
+	case all > s.seen.replicas+s.seen.surge:
 		for _, template := range templates { // scaling down in proportion takes pods of any template
 			if s.run[template].broken > 0 {
 				do(template, 0, -1)
@@ -208,7 +207,7 @@ func (s *site) actions(w *world) (list []func()) {
 			}
 		}
 	case s.seen.paused:
-		if all < s.seen.replicas+s.room() {
+		if all < s.seen.replicas+s.seen.surge {
 			for _, template := range templates {
 				do(template, 0, 1)
 			}
@@ -230,14 +229,6 @@ func (s *site) actions(w *world) (list []func()) {
 		}
 	}
 	return list
-}
-
-// room is how many pods above its replicas the controller leaves alone.
-func (s *site) room() int64 {
-	if s.seen.paused {
-		return 0
-	}
-	return s.seen.surge
 }
 
 // tell reports the state of a cluster.

@@ -28,13 +28,17 @@ const (
 
 // Annotations of the shards of a Deployment.
 const (
-	// TemplateAnnotation is a hash of the pod template of the parent from which the shard was cut.
+	// TemplateAnnotation is on each shard of a Deployment whose clusters share one maxUnavailable and
+	// maxSurge: a hash of the pod template of the parent from which the shard was cut.
 	TemplateAnnotation = "splitter.atoll.dev/template"
 
-	// RolloutAnnotation is on a shard as long as its pods may not all have the parent's template. It
-	// has the maxUnavailable and maxSurge, relative to the present replicas, of earlier specs that
-	// its cluster may still follow.
+	// RolloutAnnotation is "true" on a shard as long as its pods may not all have the parent's
+	// template.
 	RolloutAnnotation = "splitter.atoll.dev/rollout"
+
+	// PriorAnnotation bounds what the cluster of a shard may still do by earlier specs, until it has
+	// observed the present one: see rollout.Prior.
+	PriorAnnotation = "splitter.atoll.dev/prior"
 )
 
 // Annotations with the placement of an object. All change in one write, which fails if the object
