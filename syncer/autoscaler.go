@@ -22,15 +22,20 @@ type scaleTarget struct {
 	key  types.NamespacedName
 }
 
+// autoscalerRef names a HorizontalPodAutoscaler upstream, or its downstream object. One may exist without the other: an
+// upstream that was restored from a backup may lack an autoscaler that still works downstream.
+type autoscalerRef struct {
+	downstream bool
+	key        types.NamespacedName
+}
+
 // autoscalers records the targets of all synced HorizontalPodAutoscalers.
 type autoscalers struct {
 	mu      sync.Mutex
-	targets map[types.NamespacedName]scaleTarget // by autoscaler
-	number  map[scaleTarget]int                  // of autoscalers
-}
-
-func newAutoscalers() *autoscalers {
-	return &autoscalers{targets: map[types.NamespacedName]scaleTarget{}, number: map[scaleTarget]int{}}
+	source  *controller // of the autoscalers; nil: they are not synced
+	unknown bool        // it is not known whether both sides serve the type
+	targets map[autoscalerRef]scaleTarget
+	number  map[scaleTarget]int // of autoscalers
 }
 
 // autoscalerType is the name of the controller of HorizontalPodAutoscalers.
@@ -40,14 +45,29 @@ func isAutoscaler(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 }
 
-// set records the target of an autoscaler, whose object is nil if it is gone. It returns the targets for which that
-// makes a difference.
-func (a *autoscalers) set(autoscaler types.NamespacedName, obj *unstructured.Unstructured) (changed []scaleTarget) {
+// follow makes c the source of all targets, and drops those of the previous source. If the type is not synced, c is
+// nil, and unknown is true if discovery failed, so that the type may be synced later. follow reports whether has may
+// now return false for objects for which it returned true.
+func (a *autoscalers) follow(c *controller, unknown bool) (fewer bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	unknown = unknown && c == nil
+	fewer = a.unknown && !unknown
+	a.unknown = unknown
+	if a.source != c {
+		fewer = fewer || a.source != nil
+		a.source, a.targets, a.number = c, map[autoscalerRef]scaleTarget{}, map[scaleTarget]int{}
+	}
+	return fewer
+}
+
+// set records the target of an autoscaler that c syncs. now is nil if the autoscaler is gone. set returns the targets
+// for which that makes a difference.
+func (a *autoscalers) set(c *controller, autoscaler autoscalerRef, now *scaleTarget) (changed []scaleTarget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before, had := a.targets[autoscaler]
-	now, has := targetOf(obj)
-	if had == has && before == now {
+	if a.source != c || had == (now != nil) && (!had || before == *now) {
 		return nil
 	}
 	if had {
@@ -57,20 +77,22 @@ func (a *autoscalers) set(autoscaler types.NamespacedName, obj *unstructured.Uns
 			changed = append(changed, before)
 		}
 	}
-	if has {
-		a.targets[autoscaler] = now
-		if a.number[now]++; a.number[now] == 1 {
-			changed = append(changed, now)
+	if now != nil {
+		a.targets[autoscaler] = *now
+		if a.number[*now]++; a.number[*now] == 1 {
+			changed = append(changed, *now)
 		}
 	}
 	return changed
 }
 
-// has reports whether an autoscaler targets the object.
+// has reports whether an autoscaler targets the object. While the autoscalers are not known, it returns true, since the
+// replicas of an autoscaled object must not be overwritten.
 func (a *autoscalers) has(target scaleTarget) bool {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.number[target] > 0
+	source, has := a.source, a.unknown || a.number[target] > 0
+	a.mu.Unlock()
+	return has || source != nil && source.kind.Refused == "" && source.caches.staleErr() != nil
 }
 
 // targetOf returns the object that an autoscaler targets.
@@ -89,16 +111,31 @@ func targetOf(autoscaler *unstructured.Unstructured) (scaleTarget, bool) {
 	}, true
 }
 
-// autoscaled reports whether an autoscaler downstream sets the replicas of an upstream object. While the cache of
-// autoscalers is not fresh, it returns true, since the replicas of an autoscaled object must not be overwritten.
-func (s *Syncer) autoscaled(kind schema.GroupKind, key types.NamespacedName) bool {
-	s.mu.Lock()
-	c := s.controllers[autoscalerType]
-	s.mu.Unlock()
-	if c != nil && c.kind.Refused == "" && c.caches.staleErr() != nil {
-		return true
+// scales returns the upstream key of the object that an autoscaler of this type targets; nil if it targets none, or is
+// not synced.
+func (c *controller) scales(autoscaler autoscalerRef) *scaleTarget {
+	if autoscaler.downstream {
+		obj, _ := c.caches.down.Get(autoscaler.key)
+		target, ok := targetOf(obj)
+		if !ok {
+			return nil
+		}
+		target.key, ok = c.originAt(target.key)
+		if !ok {
+			return nil
+		}
+		return &target
 	}
-	return s.autoscalers.has(scaleTarget{kind, key})
+	obj, _ := c.caches.origin(autoscaler.key)
+	target, ok := targetOf(obj)
+	if !ok {
+		return nil
+	}
+	place, err := c.placeOf(autoscaler.key)
+	if reason, _ := c.refuses(autoscaler.key, place, obj); err != nil || reason != "" {
+		return nil
+	}
+	return &target
 }
 
 // scalable reports whether autoscalers may scale the objects of the type.
@@ -106,10 +143,12 @@ func (r rules) scalable() bool {
 	return slices.ContainsFunc(r, func(one rule) bool { return one.owner == autoscaled })
 }
 
-// observeAutoscaler records a change of an autoscaler in the cache, and queues the objects that it affects.
-func (c *controller) observeAutoscaler(key types.NamespacedName) {
-	obj, _ := c.caches.origin(key)
-	for _, target := range c.syncer.autoscalers.set(key, obj) {
+// observeAutoscaler records a change of an autoscaler in a cache, and queues the objects that it affects.
+func (c *controller) observeAutoscaler(autoscaler autoscalerRef) {
+	if !isAutoscaler(c.kind.GroupKind()) {
+		return
+	}
+	for _, target := range c.syncer.autoscalers.set(c, autoscaler, c.scales(autoscaler)) {
 		for _, other := range c.syncer.synced() {
 			if other.kind.GroupKind() == target.kind {
 				other.enqueue(originRef(target.key), true)
@@ -118,12 +157,12 @@ func (c *controller) observeAutoscaler(key types.NamespacedName) {
 	}
 }
 
-// enqueueAutoscaled queues the objects of all types that autoscalers may scale, since autoscaled may now return
-// another result.
-func (c *controller) enqueueAutoscaled() {
-	for _, other := range c.syncer.synced() {
-		if other.rules.scalable() {
-			other.enqueueAll()
+// enqueueAutoscaled queues the objects of all types that autoscalers may scale, since it has become known which objects
+// they target.
+func (s *Syncer) enqueueAutoscaled() {
+	for _, c := range s.synced() {
+		if c.rules.scalable() {
+			c.enqueueAll()
 		}
 	}
 }

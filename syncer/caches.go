@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -52,13 +53,13 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	watch := func(changed func(types.NamespacedName, bool)) loop.ObjectsOptions {
 		return loop.ObjectsOptions{
 			Packed: true, Flows: on.fresh,
+			Indexed: isAutoscaler(k.GroupKind()), // no object is reconciled before all autoscalers are known
 			Changed: func(key types.NamespacedName) { changed(key, false) },
 			Listed:  func(key types.NamespacedName) { changed(key, true) },
 		}
 	}
 	origins := func(labels string) *loop.Objects {
 		opts := watch(on.object)
-		opts.Indexed = isAutoscaler(k.GroupKind()) // no object is reconciled before all autoscalers are known
 		opts.Labels, opts.Note, opts.Removed = labels, (*unstructured.Unstructured).GetResourceVersion, on.withdrawn
 		opts.Strip = keepOrigin(of, s.statusManager, s.fieldsManager)
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, opts)
@@ -67,7 +68,7 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	c.many = origins(v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync)
 	down := watch(on.place)
 	down.Labels, down.Note, down.Appeared = ownerLabel+"="+s.owner, versionAndStatus, on.appeared
-	down.Strip = keepDownstream(of, manager, s.statusManager)
+	down.Strip = keepDownstream(k.GroupKind(), of, manager, s.statusManager)
 	c.down = loop.NewObjects(s.down.Dynamic(), k.GVR, down)
 	if s.opts.Upsync == nil || !s.opts.Upsync(k.GVR.GroupResource()) {
 		return c
@@ -99,13 +100,18 @@ func keepOrigin(of rules, managers ...string) func(*unstructured.Unstructured) {
 	return keepContent(managers...)
 }
 
-// keepDownstream returns a func that strips a downstream object to its metadata, status, and the fields that go up.
-func keepDownstream(of rules, managers ...string) func(*unstructured.Unstructured) {
+// keepDownstream returns a func that strips a downstream object to its metadata, status, the fields that go up, and the
+// target of an autoscaler.
+func keepDownstream(kind schema.GroupKind, of rules, managers ...string) func(*unstructured.Unstructured) {
 	keep := keepContent(managers...)
+	read := []string{"apiVersion", "kind", "metadata", "status"}
+	if isAutoscaler(kind) {
+		read = append(read, "spec")
+	}
 	return func(obj *unstructured.Unstructured) {
 		keep(obj)
 		kept := fields(obj, goesUp, of)
-		for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+		for _, field := range read {
 			if v, ok := obj.Object[field]; ok {
 				kept[field] = v
 			}

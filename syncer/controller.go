@@ -41,11 +41,12 @@ func newController(s *Syncer, name string, k kind) *controller {
 	}
 	r.caches = newCaches(s, k, r.rules, cacheEvents{
 		fresh: c.resume, object: func(key types.NamespacedName, listed bool) {
-			if isAutoscaler(k.GroupKind()) {
-				c.observeAutoscaler(key)
-			}
+			c.observeAutoscaler(autoscalerRef{key: key})
 			c.enqueue(originRef(key), listed)
-		}, place: enqueue(r.refAt), raised: enqueue(bornRef),
+		}, place: func(place types.NamespacedName, listed bool) {
+			c.observeAutoscaler(autoscalerRef{downstream: true, key: place})
+			c.enqueue(r.refAt(place), listed)
+		}, raised: enqueue(bornRef),
 		born: func(place types.NamespacedName, listed bool) {
 			if key, ok := r.originAt(place); ok { // otherwise no upstream namespace maps to the namespace of place
 				c.enqueue(bornRef(key), listed)
@@ -119,7 +120,7 @@ func (c *controller) resume() {
 	}
 	if err == nil {
 		if isAutoscaler(c.kind.GroupKind()) {
-			c.enqueueAutoscaled()
+			c.syncer.enqueueAutoscaled()
 		}
 		c.enqueueAll()
 		c.missed.requeue(c.syncer.addBehind)

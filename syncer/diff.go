@@ -61,16 +61,41 @@ func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 			yield(Change{}, wrap("syncer: diff", err))
 			return
 		}
-		wanted, _, err := typeDiscovery{shadow}.compare()
+		types, err := typeDiscovery{shadow}.compare()
 		if err != nil {
 			yield(Change{}, wrap("syncer: diff", err))
 			return
 		}
-		for _, name := range slices.Sorted(maps.Keys(wanted)) {
-			if !shadow.diffType(ctx, run, name, wanted[name], yield) {
+		defer shadow.readAutoscalers(ctx, types)()
+		for _, name := range slices.Sorted(maps.Keys(types.wanted)) {
+			if !shadow.diffType(ctx, run, name, types.wanted[name], yield) {
 				return
 			}
 		}
+	}
+}
+
+// readAutoscalers starts caches of the autoscalers, which the reconciles of other types need, and waits for their first
+// lists. If these do not come, replicas that autoscalers may have set stay as they are. The result stops the caches.
+func (s *Syncer) readAutoscalers(ctx context.Context, types compared) (stop func()) {
+	k, ok := types.wanted[autoscalerType]
+	if !ok || k.Refused != "" {
+		s.autoscalers.follow(nil, types.autoscalersUnknown)
+		return func() {}
+	}
+	c := newController(s, autoscalerType, k)
+	s.autoscalers.follow(c, false)
+	ctx, cancel := context.WithCancel(ctx)
+	var caches sync.WaitGroup
+	for _, o := range c.caches.used() {
+		caches.Go(func() { _ = o.Start(ctx) })
+	}
+	lists, done := context.WithTimeout(ctx, requestTimeout)
+	defer done()
+	_ = awaitLists(lists, c.caches.used()) // diffType reports the error
+	return func() {
+		cancel()
+		caches.Wait()
 	}
 }
 
@@ -80,7 +105,9 @@ func (s *Syncer) diffType(ctx context.Context, run *dryRun, name string, k kind,
 	if k.Refused != "" && apierrors.IsForbidden(c.up.probe(ctx)) {
 		return true // nothing would be written, and a syncer needs no rights on types that it refuses
 	}
+	s.mu.Lock()
 	s.controllers = map[string]*controller{name: c}
+	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	var caches sync.WaitGroup
 	defer caches.Wait()

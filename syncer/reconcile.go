@@ -89,7 +89,7 @@ func (r reconciler) reconcile(ctx context.Context, of ref) (again time.Duration,
 	}
 	defer r.records.dropAppeared(of)
 	now, up, down := r.caches.versions(of.NamespacedName, place)
-	now.autoscaled = up != "" && r.rules.scalable() && r.syncer.autoscaled(r.kind.GroupKind(), of.NamespacedName)
+	now.autoscaled = up != "" && r.rules.scalable() && r.syncer.autoscalers.has(scaleTarget{r.kind.GroupKind(), of.NamespacedName})
 	if wait := r.records.due(of, now, up, down); wait != 0 {
 		return max(wait, 0), nil
 	}

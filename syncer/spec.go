@@ -163,7 +163,7 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 // mayBeTaken reports whether a rule leaves its field to a client that changes it downstream. key is the key of the
 // upstream object.
 func (s specs) mayBeTaken(r rule, key types.NamespacedName) bool {
-	return r.owner == FirstWriter || r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)
+	return r.owner == FirstWriter || r.owner == autoscaled && s.syncer.autoscalers.has(scaleTarget{s.kind.GroupKind(), key})
 }
 
 // leavesToOthers reports whether a rule leaves one of the conflicting fields of an upstream object to the client that

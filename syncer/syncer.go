@@ -108,7 +108,7 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
 		instance:    fmt.Sprintf("%08x", rand.Uint32()),
-		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{}, autoscalers: newAutoscalers(),
+		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{}, autoscalers: &autoscalers{},
 	}
 	s.otherSyncers, s.unsyncedObjects = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
 	return s, nil

@@ -46,11 +46,11 @@ func (d typeDiscovery) run(ctx context.Context) {
 	defer running.Wait()
 	schemas := &schemaComparer{up: s.up.Discovery().OpenAPIV3(), down: s.down.Discovery().OpenAPIV3(), known: map[schema.GroupVersion]comparedGroup{}}
 	for ctx.Err() == nil {
-		wanted, unsynced, err := d.compare()
+		types, err := d.compare()
 		if err != nil {
 			logging.From(ctx).Info("Types are not known", "reason", err.Error())
 		} else {
-			d.set(ctx, &running, wanted, unsynced)
+			d.set(ctx, &running, types)
 			d.compareSchemas(ctx, schemas)
 		}
 		for _, c := range s.synced() {
@@ -68,26 +68,37 @@ func (d typeDiscovery) run(ctx context.Context) {
 	}
 }
 
+// compared is what a comparison of the types of both sides has found.
+type compared struct {
+	wanted             map[string]kind                        // the types to run controllers for, by resource.group
+	unsynced           map[schema.GroupVersionResource]Reason // why other types are not synced
+	autoscalersUnknown bool                                   // discovery of autoscalers failed
+}
+
 // set starts and stops controllers. The objects of a stopped controller stay as they are.
-func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, wanted map[string]kind, unsynced map[schema.GroupVersionResource]Reason) {
+func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, types compared) {
 	s := d.syncer
 	var stopped, started []*controller
 	s.mu.Lock()
-	s.unsynced = unsynced
+	s.unsynced = types.unsynced
 	for name, c := range s.controllers {
-		if k, ok := wanted[name]; !ok || k != c.kind {
+		if k, ok := types.wanted[name]; !ok || k != c.kind {
 			delete(s.controllers, name)
 			stopped = append(stopped, c)
 		}
 	}
-	for name, k := range wanted {
+	for name, k := range types.wanted {
 		if s.controllers[name] == nil {
 			c := newController(s, name, k)
 			s.controllers[name] = c
 			started = append(started, c)
 		}
 	}
+	source := s.controllers[autoscalerType]
 	s.mu.Unlock()
+	if s.autoscalers.follow(source, types.autoscalersUnknown) {
+		s.enqueueAutoscaled()
+	}
 	for _, c := range stopped {
 		c.stop()
 		if c.kind.Refused == "" {
@@ -104,17 +115,16 @@ func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, wanted 
 	}
 }
 
-// compare returns the types to run controllers for, by resource.group, and for each other type the reason why it is
-// not synced.
-func (d typeDiscovery) compare() (map[string]kind, map[schema.GroupVersionResource]Reason, error) {
+// compare compares the types of both sides.
+func (d typeDiscovery) compare() (compared, error) {
 	s := d.syncer
 	up, err := served(s.up.Discovery())
 	if err != nil {
-		return nil, nil, err
+		return compared{}, err
 	}
 	down, err := served(s.down.Discovery())
 	if err != nil {
-		return nil, nil, err
+		return compared{}, err
 	}
 	s.mu.Lock()
 	present := map[string]kind{}
@@ -123,8 +133,9 @@ func (d typeDiscovery) compare() (map[string]kind, map[schema.GroupVersionResour
 	}
 	s.mu.Unlock()
 	wanted, unsynced := s.opts.matchTypes(up, down)
+	unknown := func(group string) bool { return up.unknown(group) || down.unknown(group) }
 	for name, k := range present {
-		if !up.unknown(k.GVR.Group) && !down.unknown(k.GVR.Group) {
+		if !unknown(k.GVR.Group) {
 			continue
 		}
 		// Discovery of the group failed: the type stays, in the version that it had.
@@ -133,7 +144,7 @@ func (d typeDiscovery) compare() (map[string]kind, map[schema.GroupVersionResour
 			return gvr.GroupResource() == k.GVR.GroupResource()
 		})
 	}
-	return wanted, unsynced, nil
+	return compared{wanted, unsynced, unknown(schema.ParseGroupResource(autoscalerType).Group)}, nil
 }
 
 var (

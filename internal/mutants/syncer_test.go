@@ -142,11 +142,31 @@ var syncerMutants = []mutant{
 	},
 	{
 		"the replicas of an autoscaled object belong to the autoscaler", "they belong to the upstream",
-		"spec.go", "r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)", "r.owner == autoscaled && key.Name == \"\"", "TestAutoscaledReplicas",
+		"spec.go", "r.owner == autoscaled && s.syncer.autoscalers.has(scaleTarget{s.kind.GroupKind(), key})", "r.owner == autoscaled && key.Name == \"\"", "TestAutoscaledReplicas",
 	},
 	{
 		"while the autoscalers are not known, replicas that another client set stay", "no object counts as autoscaled",
-		"autoscaler.go", "	if c != nil && c.kind.Refused == \"\" && c.caches.staleErr() != nil {\n", "	if c != nil && c.kind.Refused != \"\" && c.caches.staleErr() != nil {\n", "TestAutoscaledReplicas",
+		"autoscaler.go", " || source != nil && source.kind.Refused == \"\" && source.caches.staleErr() != nil", "", "TestAutoscaledReplicas",
+	},
+	{
+		"an autoscaler that works downstream owns its replicas", "the upstream lost it, so they are overwritten",
+		"autoscaler.go", "	if autoscaler.downstream {\n", "	if autoscaler.downstream {\n		return nil\n	}\n	if autoscaler.downstream {\n", "TestAutoscalerThatTheUpstreamLost",
+	},
+	{
+		"while discovery of autoscalers fails, replicas stay", "they are overwritten",
+		"autoscaler.go", "a.unknown || a.number[target] > 0\n", "a.number[target] > 0\n", "TestAutoscalersThatAreNotDiscovered",
+	},
+	{
+		"when a side stops serving autoscalers, the targets are dropped", "they stay",
+		"autoscaler.go", "	if a.source != c {\n		fewer =", "	if a.source != c && c != nil {\n		fewer =", "TestAutoscalersAreNoLongerServed",
+	},
+	{
+		"a refused autoscaler owns no replicas", "it does",
+		"autoscaler.go", "err != nil || reason != \"\" {\n", "err != nil {\n		_ = reason\n", "TestRefusedAutoscaler",
+	},
+	{
+		"Diff knows the autoscalers before their targets", "it does not",
+		"diff.go", "		defer shadow.readAutoscalers(ctx, types)()\n", "", "TestDiffOfAutoscaledReplicas",
 	},
 	{
 		"a change of an autoscaler reconciles its target", "the target waits for its own change",
@@ -154,6 +174,6 @@ var syncerMutants = []mutant{
 	},
 	{
 		"the replicas of other objects belong to the upstream", "a client that changes them keeps them",
-		"spec.go", "r.owner == autoscaled && s.syncer.autoscaled(s.kind.GroupKind(), key)", "r.owner == autoscaled", "TestAutoscaledReplicas|TestFight",
+		"spec.go", "r.owner == autoscaled && s.syncer.autoscalers.has(scaleTarget{s.kind.GroupKind(), key})", "r.owner == autoscaled", "TestAutoscaledReplicas|TestFight",
 	},
 }
