@@ -74,8 +74,8 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 	status, _, _ := unstructured.NestedMap(s.Object.Object, "status")
 	c := rollout.Cluster{
 		Name: s.Cluster, Want: want, Spec: count(s.Object, 1, k.replicas...),
-		Pods: count(s.Object, 0, "status", "replicas"), Ready: count(s.Object, 0, "status", "readyReplicas"),
-		Available: count(s.Object, 0, k.available...), Unreported: len(status) == 0,
+		Pods: count(s.Object, 0, "status", "replicas"), Available: count(s.Object, 0, k.available...),
+		Delayed: delayed(s.Object) || delayed(parent), Unreported: len(status) == 0,
 		Unobserved:  numberOr(s.Object, 0, "status", "observedGeneration") < s.Object.GetGeneration(),
 		Unreachable: s.Silent,
 	}
@@ -102,6 +102,9 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 	}
 	return c
 }
+
+// delayed reports whether pods become available some time after they are ready.
+func delayed(obj *unstructured.Unstructured) bool { return numberOr(obj, 0, "spec", "minReadySeconds") > 0 }
 
 // count reads a number of replicas. It returns otherwise if the field is absent or not an integer.
 func count(obj *unstructured.Unstructured, otherwise int64, path ...string) int64 {

@@ -6,7 +6,7 @@ package mutants
 var rolloutMutants = []mutant{
 	{
 		"pods of an unreachable cluster are unavailable", "their last report counts",
-		"bounds.go", "\tif c.Unreachable || c.Unreported {\n", "\tif c.Unreported {\n", "TestPlan",
+		"bounds.go", "\tcase c.Unreachable || c.Unreported:\n", "\tcase c.Unreported:\n", "TestPlan",
 	},
 	{
 		"a cluster may use up its part at any moment", "only unavailable pods count",
@@ -34,7 +34,19 @@ var rolloutMutants = []mutant{
 	},
 	{
 		"of two templates any pod may leave", "pods that are not ready leave first",
-		"bounds.go", "\tif !c.Outdated {\n", "\tif c.Pods >= 0 {\n", "TestPlan",
+		"bounds.go", "\tcase !c.Outdated && !c.Delayed:\n", "\tcase !c.Delayed:\n", "TestPlan",
+	},
+	{
+		"a pod that is ready may stay in place of an available one", "the available one stays",
+		"bounds.go", "\tcase !c.Outdated && !c.Delayed:\n", "\tcase !c.Outdated:\n", "TestPlan",
+	},
+	{
+		"surge that may be in use already stays", "it is taken back",
+		"rollout.go", "return c.loss(c.withSurge(n)) <= max(0, p.available) })", "return c.loss(c.withSurge(n)) >= 0 })", "TestPlan",
+	},
+	{
+		"pods that were not reported yet may be removed too", "only those of the report",
+		"bounds.go", "max(c.Pods, c.now().most())-pods", "c.Pods-pods", "TestPlan",
 	},
 	{
 		"surge counts before it is used", "only the pods count",

@@ -146,7 +146,7 @@ var syncerMutants = []mutant{
 	},
 	{
 		"while the autoscalers are not known, replicas that another client set stay", "no object counts as autoscaled",
-		"autoscaler.go", " || source != nil && source.kind.Refused == \"\" && source.caches.staleErr() != nil", "", "TestAutoscaledReplicas",
+		"autoscaler.go", " || source != nil && source.kind.Refused == \"\" && source.caches.staleErr() != nil", " || source == nil && target.key.Name == \"\"", "TestAutoscaledReplicas",
 	},
 	{
 		"an autoscaler that works downstream owns its replicas", "the upstream lost it, so they are overwritten",

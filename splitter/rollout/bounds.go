@@ -51,19 +51,24 @@ func (p *part) with(replicas int64) Step {
 	return s
 }
 
+// withSurge returns the step of the cluster, with another surge.
+func (p *part) withSurge(n int64) Step {
+	s := p.step
+	s.Surge = n
+	s.Roll = s.Unavailable+s.Surge > 0
+	return s
+}
+
 // stays returns how many available pods the cluster certainly has left once it has scaled to the
 // given number of pods.
 func (c Cluster) stays(pods int64) int64 {
-	if c.Unreachable || c.Unreported {
+	switch {
+	case c.Unreachable || c.Unreported:
 		return 0
+	case !c.Outdated && !c.Delayed:
+		return min(c.Available, pods) // of one template, pods that are not available leave first
 	}
-	removed := max(0, c.Pods-pods)
-	if !c.Outdated {
-		// All pods have one template. A pod that is ready but not available yet may stay in place of
-		// an available one.
-		removed = max(0, removed-(c.Pods-max(c.Ready, c.Available)))
-	}
-	return max(0, c.Available-removed)
+	return max(0, c.Available-max(0, max(c.Pods, c.now().most())-pods))
 }
 
 // keeps returns how many available pods the cluster certainly has left if it follows the step.
@@ -129,7 +134,7 @@ func (b Budget) check(o Options, clusters []Cluster) error {
 			return fmt.Errorf("two clusters have the Name %q", c.Name)
 		}
 		seen[c.Name] = true
-		if err := inRange("cluster "+c.Name, clusterNumbers, c.Want, c.Spec, c.Pods, c.Ready, c.Available,
+		if err := inRange("cluster "+c.Name, clusterNumbers, c.Want, c.Spec, c.Pods, c.Available,
 			c.Unavailable, c.Surge, c.Prior.Unavailable, c.Prior.Surge, c.Prior.Fewer); err != nil {
 			return err
 		}
@@ -137,7 +142,7 @@ func (b Budget) check(o Options, clusters []Cluster) error {
 	return nil
 }
 
-var clusterNumbers = []string{"Want", "Spec", "Pods", "Ready", "Available", "Unavailable", "Surge", "Prior.Unavailable", "Prior.Surge", "Prior.Fewer"}
+var clusterNumbers = []string{"Want", "Spec", "Pods", "Available", "Unavailable", "Surge", "Prior.Unavailable", "Prior.Surge", "Prior.Fewer"}
 
 // inRange returns an error if one of the numbers is not a number of replicas in Kubernetes.
 func inRange(of string, names []string, numbers ...int64) error {

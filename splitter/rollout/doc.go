@@ -16,7 +16,7 @@
 // Plan assumes that a cluster's controller follows the rules of the Deployment controller of
 // Kubernetes. During a rollout, the controller keeps at least replicas - maxUnavailable pods
 // available, and creates at most replicas + maxSurge pods. If it scales down while all pods have one
-// template, it removes pods that are not ready first.
+// template, it removes pods that are not available first, unless the cluster is [Cluster.Delayed].
 //
 // Guaranteed, whatever the clusters' controllers do within these rules, and in whatever order:
 //   - The steps reduce the number of available pods over all clusters only as far as Replicas -

@@ -14,9 +14,9 @@ import (
 func ExamplePlan() {
 	budget := rollout.Budget{Replicas: 10, MaxUnavailable: 2}
 	steps, err := rollout.Plan(budget, rollout.Options{Order: []string{"canary"}}, []rollout.Cluster{
-		{Name: "canary", Want: 2, Spec: 2, Pods: 2, Ready: 2, Available: 2, Outdated: true},
-		{Name: "east", Want: 4, Spec: 4, Pods: 4, Ready: 4, Available: 4, Outdated: true},
-		{Name: "west", Want: 4, Spec: 4, Pods: 4, Ready: 3, Available: 3},
+		{Name: "canary", Want: 2, Spec: 2, Pods: 2, Available: 2, Outdated: true},
+		{Name: "east", Want: 4, Spec: 4, Pods: 4, Available: 4, Outdated: true},
+		{Name: "west", Want: 4, Spec: 4, Pods: 4, Available: 3},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -71,7 +71,7 @@ func storm(t *rapid.T, failures bool) {
 		case 11:
 			for _, version := range []int{1, template} {
 				if p := s.run[version]; p.works > 0 {
-					s.run[version] = pods{p.works - 1, p.broken + 1}
+					s.run[version] = pods{p.works - 1, p.ready, p.broken + 1}
 					w.disturbed = true
 				}
 			}

@@ -40,9 +40,11 @@ type Cluster struct {
 	// Want is how many replicas the cluster shall have in the end, and Spec how many it has in its
 	// spec now: 0 if the workload is not in the cluster yet.
 	Want, Spec int64
-	// Pods, Ready and Available are the numbers of pods that the cluster has reported, of any
-	// template.
-	Pods, Ready, Available int64
+	// Pods and Available are the numbers of pods that the cluster has reported, of any template.
+	Pods, Available int64
+	// Delayed is true if a pod becomes available some time after it is ready (minReadySeconds). If the
+	// cluster scales down, any pod may then leave, not only those that are not available.
+	Delayed bool
 	// Unreported is true if the cluster has not reported any numbers yet.
 	Unreported bool
 	// Unobserved is true if the cluster's controller has not observed the present spec yet. Unless
@@ -158,8 +160,11 @@ func (p *plan) revoke() {
 		less := min(unavailable, max(0, s.Unavailable-c.unavailable(*s)))
 		s.Unavailable, unavailable = s.Unavailable-less, unavailable-less
 		less = min(surge, max(0, s.Surge-max(0, c.Pods-s.Replicas)))
-		s.Surge, surge = s.Surge-less, surge-less
-		s.Roll = s.Unavailable+s.Surge > 0
+		// Surge that is in use already is removed, and available pods may be removed with it.
+		least := lowest(s.Surge-less, s.Surge, func(n int64) bool { return c.loss(c.withSurge(n)) <= max(0, p.available) })
+		p.available -= c.loss(c.withSurge(least))
+		surge -= s.Surge - least
+		c.step = c.withSurge(least)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // at returns a cluster that wants n replicas, has them, and has the given number of available pods.
 func at(name string, n, available int64, edit ...func(*rollout.Cluster)) rollout.Cluster {
-	c := rollout.Cluster{Name: name, Want: n, Spec: n, Pods: n, Ready: available, Available: available}
+	c := rollout.Cluster{Name: name, Want: n, Spec: n, Pods: n, Available: available}
 	for _, e := range edit {
 		e(&c)
 	}
@@ -25,7 +25,7 @@ func old(c *rollout.Cluster)               { c.Outdated = true }
 func gone(c *rollout.Cluster)              { c.Unreachable = true }
 func leaves(c *rollout.Cluster)            { c.Gone = true }
 func unobserved(c *rollout.Cluster)        { c.Unobserved = true }
-func unreported(c *rollout.Cluster)        { c.Unreported, c.Pods, c.Ready, c.Available = true, 0, 0, 0 }
+func unreported(c *rollout.Cluster)        { c.Unreported, c.Pods, c.Available = true, 0, 0 }
 func has(n int64) func(*rollout.Cluster)   { return func(c *rollout.Cluster) { c.Pods = n } }
 func wants(n int64) func(*rollout.Cluster) { return func(c *rollout.Cluster) { c.Want = n } }
 func may(unavailable, surge int64) func(*rollout.Cluster) {
@@ -96,9 +96,14 @@ func TestPlan(t *testing.T) {
 			[]rollout.Step{keep("a", 10), keep("b", 10)},
 		},
 		"surge is taken back": {
-			rollout.Budget{Replicas: 20, MaxSurge: 1}, rollout.Options{},
+			rollout.Budget{Replicas: 20, MaxUnavailable: 2, MaxSurge: 1}, rollout.Options{},
 			[]rollout.Cluster{at("a", 10, 10, may(0, 3)), at("b", 10, 10)},
 			[]rollout.Step{roll("a", 10, 0, 1), keep("b", 10)},
+		},
+		"surge that may be in use already stays, if available pods may leave with it": {
+			rollout.Budget{Replicas: 20, MaxSurge: 1}, rollout.Options{},
+			[]rollout.Cluster{at("a", 10, 10, may(0, 3)), at("b", 10, 10)},
+			[]rollout.Step{roll("a", 10, 0, 3), keep("b", 10)},
 		},
 		"the last cluster gets the rest, if that doubles its part": {
 			rollout.Budget{Replicas: 20, MaxUnavailable: 6}, rollout.Options{},
@@ -142,8 +147,8 @@ func TestPlan(t *testing.T) {
 		},
 		"a pod that is ready may stay in place of an available one": {
 			rollout.Budget{Replicas: 8}, rollout.Options{},
-			[]rollout.Cluster{at("a", 4, 2, wants(2), func(c *rollout.Cluster) { c.Ready = 3 }), at("b", 6, 6)},
-			[]rollout.Step{keep("a", 3), keep("b", 6)},
+			[]rollout.Cluster{at("a", 4, 2, wants(2), func(c *rollout.Cluster) { c.Delayed = true }), at("b", 6, 6)},
+			[]rollout.Step{keep("a", 4), keep("b", 6)},
 		},
 		"of two templates, any pod may leave": {
 			rollout.Budget{Replicas: 8}, rollout.Options{},

@@ -19,6 +19,7 @@ type workload struct {
 	budget   rollout.Budget
 	template int
 	goals    map[string]int64
+	delayed  bool // pods become available some time after they are ready
 }
 
 // spec is the spec of the workload in one cluster, with the marks that a caller of Plan keeps there.
@@ -32,8 +33,10 @@ type spec struct {
 	prior              rollout.Prior
 }
 
-// pods counts the pods of one template.
-type pods struct{ works, broken int64 }
+// pods counts the pods of one template: the available ones, the ready ones that are not available yet, and others.
+type pods struct{ works, ready, broken int64 }
+
+func (p pods) all() int64 { return p.works + p.ready + p.broken }
 
 // report is what a cluster has reported last.
 type report struct {
@@ -53,7 +56,7 @@ type site struct {
 
 func (s *site) total() (all, works int64) {
 	for _, p := range s.run {
-		all, works = all+p.works+p.broken, works+p.works
+		all, works = all+p.all(), works+p.works
 	}
 	return all, works
 }
@@ -88,7 +91,7 @@ func (w *world) observe(name string) rollout.Cluster {
 		return rollout.Cluster{Name: name, Want: w.goals[name], Unreachable: s.unreachable}
 	}
 	c := rollout.Cluster{
-		Name: name, Want: w.goals[name], Spec: s.spec.replicas, Pods: s.said.pods, Ready: s.said.available, Available: s.said.available,
+		Name: name, Want: w.goals[name], Spec: s.spec.replicas, Pods: s.said.pods, Available: s.said.available, Delayed: w.delayed,
 		Unreported: !s.said.ever, Unobserved: s.said.generation < s.spec.generation, Unreachable: s.unreachable,
 	}
 	complete := !c.Unobserved && s.said.upToDate == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
@@ -159,10 +162,10 @@ func (w *world) plan(t require.TestingT) (wrote bool) {
 
 // actions lists what the controller of a cluster may do next.
 func (s *site) actions(w *world) (list []func()) {
-	do := func(template int, works, broken int64) {
+	do := func(template int, works, ready, broken int64) {
 		list = append(list, func() {
 			p := s.run[template]
-			p.works, p.broken = p.works+works, p.broken+broken
+			p = pods{p.works + works, p.ready + ready, p.broken + broken}
 			if s.run[template] = p; p == (pods{}) {
 				delete(s.run, template)
 			}
@@ -177,12 +180,30 @@ func (s *site) actions(w *world) (list []func()) {
 	all, works := s.total()
 	templates := slices.Sorted(maps.Keys(s.run))
 	for _, template := range templates {
-		if s.run[template].broken > 0 && !w.bad[template] {
-			do(template, 1, -1)
+		if s.run[template].ready > 0 {
+			do(template, 1, -1, 0)
+		}
+		switch {
+		case s.run[template].broken == 0 || w.bad[template]:
+		case w.delayed:
+			do(template, 0, 1, -1)
+		default:
+			do(template, 1, 0, -1)
+		}
+	}
+	remove := func(template int, also bool) { // also available pods
+		if s.run[template].broken > 0 {
+			do(template, 0, 0, -1)
+		}
+		if s.run[template].ready > 0 {
+			do(template, 0, -1, 0)
+		}
+		if s.run[template].works > 0 && also {
+			do(template, -1, 0, 0)
 		}
 	}
 	updated := s.run[s.seen.template]
-	mixed := all > updated.works+updated.broken
+	mixed := all > updated.all()
 	switch {
 	case !mixed || s.seen.paused && len(templates) == 1:
 		template := s.seen.template
@@ -191,41 +212,29 @@ func (s *site) actions(w *world) (list []func()) {
 		}
 		switch p := s.run[template]; {
 		case all < s.seen.replicas:
-			do(template, 0, 1)
-		case all > s.seen.replicas && p.broken > 0:
-			do(template, 0, -1)
+			do(template, 0, 0, 1)
 		case all > s.seen.replicas:
-			do(template, -1, 0)
+			remove(template, p.broken == 0)
 		}
 	case all > s.seen.replicas+s.seen.surge:
 		for _, template := range templates { // scaling down in proportion takes pods of any template
-			if s.run[template].broken > 0 {
-				do(template, 0, -1)
-			}
-			if s.run[template].works > 0 {
-				do(template, -1, 0)
-			}
+			remove(template, true)
 		}
 	case s.seen.paused:
 		if all < s.seen.replicas+s.seen.surge {
 			for _, template := range templates {
-				do(template, 0, 1)
+				do(template, 0, 0, 1)
 			}
 		}
 	default:
-		if all < s.seen.replicas+s.seen.surge && updated.works+updated.broken < s.seen.replicas {
-			do(s.seen.template, 0, 1)
+		if all < s.seen.replicas+s.seen.surge && updated.all() < s.seen.replicas {
+			do(s.seen.template, 0, 0, 1)
 		}
 		for _, template := range templates {
 			if template == s.seen.template {
 				continue
 			}
-			if s.run[template].broken > 0 {
-				do(template, 0, -1)
-			}
-			if s.run[template].works > 0 && works > s.seen.replicas-s.seen.unavailable {
-				do(template, -1, 0)
-			}
+			remove(template, works > s.seen.replicas-s.seen.unavailable)
 		}
 	}
 	return list
@@ -235,7 +244,7 @@ func (s *site) actions(w *world) (list []func()) {
 func (s *site) tell() {
 	all, works := s.total()
 	p := s.run[s.seen.template]
-	s.said = report{generation: s.seen.generation, pods: all, available: works, upToDate: p.works + p.broken, ever: true}
+	s.said = report{generation: s.seen.generation, pods: all, available: works, upToDate: p.all(), ever: true}
 }
 
 // act carries out one action of a controller, and checks the budget.
@@ -317,6 +326,7 @@ func drawWorkload(t *rapid.T, names []string, template int) workload {
 	if w.budget.MaxUnavailable+w.budget.MaxSurge == 0 {
 		w.budget.MaxUnavailable = 1
 	}
+	w.delayed = rapid.Bool().Draw(t, "delayed")
 	w.budget.MoveSurge = rapid.SampledFrom([]int64{0, 0, 0, 2}).Draw(t, "moveSurge")
 	return w
 }
