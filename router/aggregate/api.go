@@ -248,7 +248,19 @@ type source struct {
 	raw       rest.Interface // may be nil
 	namespace string
 	health    Health // may be nil
-	page      int64  // how many objects fit into an answer, if known to be fewer than readPage
+	page      int64  // how many objects fit into an answer, if a larger one exceeded the limit
+	many      int64  // how many objects fit into a large page; 0: not known
+}
+
+// largest returns the number of bytes of a large page.
+func (a *API) largest() int64 { return min(largePage, a.opts.MaxAnswer/4) }
+
+// learn takes the size of objects from an answer. A large page has at most eight times as many objects, since later
+// objects may be larger.
+func (s *source) learn(objects int, bytes int, largest int64) {
+	if objects > 0 && bytes > 0 {
+		s.many = min(largest*int64(objects)/int64(bytes), 8*int64(objects))
+	}
 }
 
 // limit returns how many objects to request in one page for a caller that takes at most room objects.

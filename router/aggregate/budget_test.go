@@ -182,6 +182,43 @@ func TestTheNextPageCountsTowardsTheBudget(t *testing.T) {
 	})
 }
 
+// After the first page, a list as JSON asks for as many objects as fit into a large answer. It asks for 500 if the budget
+// has no room for a large answer, if answers may not be large, or if the caller takes no more.
+func TestLaterPagesAreLarge(t *testing.T) {
+	const objects = 2200
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1).metered()
+		defer w.close()
+		w.fat(w.keys[0], objects, 500)
+		small, err := aggregate.NewBudget(8 << 20) // 2 MiB for one API
+		require.NoError(t, err)
+		for name, test := range map[string]struct {
+			opts  aggregate.Options
+			limit int64
+			want  int // requests
+		}{
+			"large":               {aggregate.Options{}, 0, 2},
+			"a small budget":      {aggregate.Options{Budget: small}, 0, 5},
+			"small answers":       {aggregate.Options{MaxAnswer: 1 << 20}, 0, 5},
+			"pages of the caller": {aggregate.Options{}, 900, 5},
+		} {
+			server := w.servers[w.keys[0]]
+			began, items := len(server.Requests()), 0
+			reader, opts := w.api(test.opts).Reader("", configMaps), metav1.ListOptions{Limit: test.limit, LabelSelector: "app=test"}
+			for more := true; more; more = opts.Continue != "" {
+				list, err := reader.ListJSON(t.Context(), aggregate.Encoding{}, opts, func([]byte) error {
+					items++
+					return nil
+				})
+				require.NoError(t, err)
+				opts.Continue = list.GetContinue()
+			}
+			require.Equal(t, objects, items)
+			require.Len(t, server.Requests()[began:], test.want, name)
+		}
+	})
+}
+
 // Two APIs share a Budget. While the first one passes a page on, another list of the first API fails with Busy, but a
 // list of the second API succeeds. Afterwards the first API can list again.
 func TestABudgetIsShared(t *testing.T) {

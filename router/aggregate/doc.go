@@ -35,9 +35,9 @@
 // A frozen region accepts requests and does not answer. It delays a list by [Options.Answer]. Once the region's probes
 // have failed ([Member.Health]), lists skip it until it answers any request, or a minute passes without a probe.
 //
-// A region is read in pages of 500 objects, even without a limit. An answer has at most [Options.MaxAnswer] bytes,
-// counted after decompression; a page above that limit is read again with fewer objects. All answers held at one
-// time share [Options.Budget].
+// A region is read in pages, even without a limit: of 500 objects, or as JSON of about 4 MiB if the budget has them
+// free. An answer has at most [Options.MaxAnswer] bytes, counted after decompression; a page above that limit is read
+// again with fewer objects. All answers held at one time share [Options.Budget].
 //
 // # JSON
 //

@@ -396,6 +396,14 @@ func (l *listing) next(ctx context.Context, held *hold) (*page, error) {
 	if c.inner == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
 	}
+	if many := min(s.many, l.room); s.page == 0 && many > opts.Limit {
+		if held == nil {
+			held = l.api.tryHold()
+		}
+		if held != nil && held.reserve(l.api.largest()) {
+			opts.Limit = many
+		}
+	}
 	return l.read(ctx, s, opts, l.wholeList, held)
 }
 

@@ -127,6 +127,7 @@ func (a *API) readJSON(ctx context.Context, s *source, e *encoder, name string, 
 	}
 	p.kind, p.resourceVersion, p.next = p.json.Kind, p.json.ResourceVersion, p.json.Continue
 	p.count, p.sum = len(p.json.Objects), p.json.Sum
+	s.learn(p.count, buffer.Len(), a.largest())
 	return p, nil
 }
 

@@ -5,6 +5,7 @@ package splice
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,8 +53,7 @@ func (r *Reader) List(answer []byte) (*List, error) {
 				break
 			}
 			s.array(func() uint64 {
-				l.Objects = append(l.Objects, Object{answer: answer})
-				o := &l.Objects[len(l.Objects)-1]
+				o := l.next(s)
 				r.object(s, o)
 				o.whole = o.object
 				return 0
@@ -71,8 +71,7 @@ func (r *Reader) List(answer []byte) (*List, error) {
 				break
 			}
 			s.array(func() uint64 {
-				l.Objects = append(l.Objects, Object{answer: answer})
-				cells = r.row(s, &l.Objects[len(l.Objects)-1], cells)
+				cells = r.row(s, l.next(s), cells)
 				return 0
 			})
 		default:
@@ -96,6 +95,19 @@ func (r *Reader) List(answer []byte) (*List, error) {
 		l.Sum += l.Objects[i].Print
 	}
 	return l, nil
+}
+
+// smallest bounds the memory that next makes room for to that of the answer, whatever the size of the first object.
+const smallest = 512
+
+// next appends an object to the list. After the first one, it makes room for the rest of the answer at once, as if all
+// objects had the same size.
+func (l *List) next(s *scanner) *Object {
+	if len(l.Objects) == 1 {
+		l.Objects = slices.Grow(l.Objects, min((len(s.text)-s.at)/max(1, l.Objects[0].whole.size()), len(s.text)/smallest))
+	}
+	l.Objects = append(l.Objects, Object{answer: s.text})
+	return &l.Objects[len(l.Objects)-1]
 }
 
 // plain reports whether JSON has no escapes for text.

@@ -26,6 +26,7 @@ const maxDepth = 10000
 type span struct{ from, to int }
 
 func (s span) known() bool { return s.to > 0 }
+func (s span) size() int   { return s.to - s.from }
 
 // scanner reads JSON from left to right. After an error, all its methods do nothing.
 type scanner struct {
