@@ -249,7 +249,8 @@ type source struct {
 	namespace string
 	health    Health // may be nil
 	page      int64  // how many objects fit into an answer, if a larger one exceeded the limit
-	many      int64  // how many objects fit into a large page; 0: not known
+	size      int64  // the bytes of an object in the last answer; 0: not known
+	many      int64  // how many objects of this size fit into a large page
 }
 
 // largest returns the number of bytes of a large page.
@@ -257,9 +258,10 @@ func (a *API) largest() int64 { return min(largePage, a.opts.MaxAnswer/4) }
 
 // learn takes the size of objects from an answer. A large page has at most eight times as many objects, since later
 // objects may be larger.
-func (s *source) learn(objects int, bytes int, largest int64) {
-	if objects > 0 && bytes > 0 {
-		s.many = min(largest*int64(objects)/int64(bytes), 8*int64(objects))
+func (s *source) learn(objects, bytes int, largest int64) {
+	if objects > 0 {
+		s.size = int64(bytes/objects) + 1
+		s.many = min(largest/s.size, 8*int64(objects))
 	}
 }
 

@@ -115,6 +115,7 @@ func (a *API) readJSON(ctx context.Context, s *source, e *encoder, name string, 
 	if !ok {
 		buffer = &bytes.Buffer{}
 	}
+	buffer.Grow(int(min(opts.Limit*s.size, a.largest())) + bytes.MinRead)
 	p := &page{held: held, buffer: buffer}
 	if _, err := buffer.ReadFrom(body); err != nil {
 		return p, err
