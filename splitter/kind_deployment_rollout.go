@@ -104,7 +104,9 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 }
 
 // delayed reports whether pods become available some time after they are ready.
-func delayed(obj *unstructured.Unstructured) bool { return numberOr(obj, 0, "spec", "minReadySeconds") > 0 }
+func delayed(obj *unstructured.Unstructured) bool {
+	return numberOr(obj, 0, "spec", "minReadySeconds") > 0
+}
 
 // count reads a number of replicas. It returns otherwise if the field is absent or not an integer.
 func count(obj *unstructured.Unstructured, otherwise int64, path ...string) int64 {

@@ -84,7 +84,8 @@ type Fanout struct {
 	// Bound is written on a guard after its primary's commit and proves that commit: if the
 	// primary is missing, the guard stays, since the primary's peer may have been restored
 	// from an older state. If the claim names a record in a central log, Bound is the
-	// primary that the record was decided for.
+	// primary that the committed record names. It is then no proof: this primary may
+	// still be Reserved.
 	//
 	// +optional
 	Bound *ObjectRef `json:"bound,omitempty"`

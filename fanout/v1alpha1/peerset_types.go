@@ -62,7 +62,8 @@ type PeerSetSpec struct {
 	Self Member `json:"self"`
 
 	// Ring is the ID of the ring. It is made once, is the same in all members, and is never
-	// changed or dropped. PeerSets of the first release have none until the next sweep.
+	// changed or dropped. A PeerSet of the first release has no ID until a coordinator writes it,
+	// usually in a sweep (a check and repair of all peers).
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -76,7 +77,7 @@ type PeerSetSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Members []Member `json:"members"`
 
-	// Departed are former members. Objects that name them are dead.
+	// Departed are former members. Guards and replicas of their primaries hold no name.
 	//
 	// +optional
 	// +listType=map

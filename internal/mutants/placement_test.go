@@ -18,7 +18,27 @@ var placementMutants = []mutant{
 	},
 	{
 		"objects that refer to others and are not known keep these where they are", "they count as none",
-		"reconcile.go", "f.occupied, f.fresh = f.before.clusters, c.fresh()", "f.occupied, f.fresh = f.before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
+		"reconcile.go", "f.occupied, f.fresh = f.before.clusters, c.fresh(k)", "f.occupied, f.fresh = f.before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
+	},
+	{
+		"Secrets stay while the Ingresses are not known", "they leave",
+		"reconcile.go", "		return to.String() == secrets\n", "		return to.String() == services\n", "TestSecretsOfIngressesThatAreNotKnown",
+	},
+	{
+		"an Ingress follows the workloads behind its Services", "it follows none",
+		"index.go", "	if resource == ingresses {\n", "	if resource == ingresses && namespace == \"\" {\n", "TestIngressesAndNetworkPolicies",
+	},
+	{
+		"a Secret follows the Ingresses that refer to it", "it follows only workloads",
+		"index.go", "	if resource == (schema.GroupResource{Resource: secrets}) {\n", "	if resource == (schema.GroupResource{Resource: services}) {\n", "TestIngressesAndNetworkPolicies",
+	},
+	{
+		"a NetworkPolicy follows the workloads whose pods it selects", "it follows none",
+		"index.go", "	case resource == networkPolicies:\n", "	case resource == networkPolicies && w.refs == nil:\n", "TestIngressesAndNetworkPolicies",
+	},
+	{
+		"a change of a Service reconciles the Ingresses to it", "they wait for their own change",
+		"controller.go", "		for _, ingress := range c.index.ingressesTo(key) {\n", "		for _, ingress := range c.index.ingressesTo(types.NamespacedName{}) {\n", "TestIngressesAndNetworkPolicies",
 	},
 	{
 		"a label of another client stays", "it is taken over",

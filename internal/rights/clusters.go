@@ -24,5 +24,8 @@ func Placement() *rbacv1.ClusterRole {
 	for _, resource := range []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"} {
 		rules = append(rules, rule(schema.GroupResource{Resource: resource}, "list", "patch", "watch"))
 	}
+	for _, resource := range []string{"ingresses", "networkpolicies"} {
+		rules = append(rules, rule(schema.GroupResource{Group: "networking.k8s.io", Resource: resource}, "list", "patch", "watch"))
+	}
 	return role("atoll-placement", rules...)
 }

@@ -182,7 +182,7 @@ func TestTheNextPageCountsTowardsTheBudget(t *testing.T) {
 	})
 }
 
-// After the first page, a list as JSON asks for as many objects as fit into a large answer. It asks for 500 if the budget
+// has no room for a large answer, if answers may not be large, or if the limit of the caller is below that number.
 // has no room for a large answer, if answers may not be large, or if the caller takes no more.
 func TestLaterPagesAreLarge(t *testing.T) {
 	const objects = 2200

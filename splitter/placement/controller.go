@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -51,7 +53,7 @@ type Options struct {
 	// Workloads are the resources that a Splitter divides; nil: Deployments.
 	Workloads []schema.GroupVersionResource
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
-	// PersistentVolumeClaims and Services.
+	// PersistentVolumeClaims, Services, Ingresses and NetworkPolicies.
 	Others []schema.GroupVersionResource
 	// Default is the policy for objects in any namespace that no PlacementPolicy selects; nil: no policy.
 	Default *v1alpha1.PlacementPolicySpec
@@ -116,6 +118,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 		for _, resource := range []string{configMaps, secrets, serviceAccounts, claims, services} {
 			opts.Others = append(opts.Others, schema.GroupVersionResource{Version: "v1", Resource: resource})
 		}
+		opts.Others = append(opts.Others, ingresses.WithVersion("v1"), networkPolicies.WithVersion("v1"))
 	}
 	if opts.Linger <= 0 {
 		opts.Linger = 5 * time.Minute
@@ -188,9 +191,11 @@ type kind struct {
 
 func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divided bool) *kind {
 	k := &kind{gvr: gvr, number: number, divided: divided}
-	opts := loop.ObjectsOptions{Packed: true, Strip: stripOther(gvr.Resource), Flows: c.all, Changed: func(key types.NamespacedName) { c.add(k, key) }}
+	opts := loop.ObjectsOptions{
+		Packed: true, Strip: stripOther(gvr.GroupResource()), Indexed: true, Flows: c.all, Changed: func(key types.NamespacedName) { c.otherChanged(k, key) },
+	}
 	if divided {
-		opts.Strip, opts.Indexed, opts.Changed = stripWorkload, true, func(key types.NamespacedName) { c.workloadChanged(k, key) }
+		opts.Strip, opts.Changed = stripWorkload, func(key types.NamespacedName) { c.workloadChanged(k, key) }
 	}
 	k.objects = loop.NewObjects(c.up.Dynamic(), gvr, opts)
 	return k
@@ -221,24 +226,26 @@ func stripWorkload(obj *unstructured.Unstructured) {
 	}
 }
 
-// stripOther returns a func that removes all fields but the metadata and, of a Service, the selector. Thus
-// the data of Secrets are not kept in memory.
-func stripOther(resource string) func(*unstructured.Unstructured) {
+// stripOther returns a func that removes all fields but the metadata, the selector of a Service or NetworkPolicy, and
+// the references of an Ingress. Thus the data of Secrets are not kept in memory.
+func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) {
+	keep := map[schema.GroupResource][]string{
+		{Resource: services}: {"selector"}, networkPolicies: {"podSelector"}, ingresses: {"defaultBackend", "rules", "tls"},
+	}[resource]
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)
-		var selector map[string]string
-		if resource == services {
-			selector, _, _ = unstructured.NestedStringMap(obj.Object, "spec", "selector")
-		}
 		for field := range obj.Object {
 			switch field {
 			case "apiVersion", "kind", "metadata":
+			case "spec":
+				spec, _ := obj.Object[field].(map[string]any)
+				maps.DeleteFunc(spec, func(name string, _ any) bool { return !slices.Contains(keep, name) })
+				if len(spec) == 0 {
+					delete(obj.Object, field)
+				}
 			default:
 				delete(obj.Object, field)
 			}
-		}
-		if selector != nil {
-			_ = unstructured.SetNestedStringMap(obj.Object, selector, "spec", "selector")
 		}
 	}
 }
@@ -313,13 +320,50 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	}
 }
 
-// followers requeues the objects that the workloads refer to, and all Services of the namespace.
+// otherChanged requeues an object that keeps its name, and those whose placement depends on it.
+func (c *Controller) otherChanged(k *kind, key types.NamespacedName) {
+	c.add(k, key)
+	obj, _ := k.objects.Get(key)
+	switch k.gvr.GroupResource() {
+	case schema.GroupResource{Resource: services}:
+		c.index.setService(key, obj)
+		for _, ingress := range c.index.ingressesTo(key) {
+			c.routeChanged(ingress, c.index.secretsOf(ingress))
+		}
+	case ingresses:
+		c.routeChanged(key, c.index.setIngress(key, obj))
+	}
+}
+
+// routeChanged requeues an Ingress and the Secrets with the given names.
+func (c *Controller) routeChanged(ingress types.NamespacedName, names []string) {
+	for _, k := range c.kinds {
+		switch k.gvr.GroupResource() {
+		case ingresses:
+			c.add(k, ingress)
+		case schema.GroupResource{Resource: secrets}:
+			for _, name := range names {
+				c.add(k, types.NamespacedName{Namespace: ingress.Namespace, Name: name})
+			}
+		}
+	}
+}
+
+// followers requeues the objects that the workloads refer to, and all objects of the namespace that may select their
+// pods: Services, NetworkPolicies, and Ingresses with their Secrets.
 func (c *Controller) followers(namespace string, ws ...workload) {
 	for _, k := range c.kinds {
-		switch {
-		case k.divided || k.gvr.Group != "":
-		case k.gvr.Resource == services:
+		switch resource := k.gvr.GroupResource(); {
+		case k.divided:
+		case resource == ingresses:
+			for _, key := range k.objects.Keys() {
+				if key.Namespace == namespace {
+					c.routeChanged(key, c.index.secretsOf(key))
+				}
+			}
+		case resource == networkPolicies, resource.String() == services:
 			c.addAll(k, namespace)
+		case resource.Group != "":
 		default:
 			for _, w := range ws {
 				for ref := range w.refs {

@@ -21,7 +21,8 @@
 // The policy of an object is the first one of its namespace that selects it, by priority and then name.
 // Without such a policy it is Options.Default. A policy without a selector selects all workloads, and
 // none of the objects that keep their name: a Secret is placed only by a policy that selects it. A
-// policy with Dependents also places the objects that the pods of its workloads refer to.
+// policy with Dependents also places the objects that the pods of its workloads refer to, the Services and
+// NetworkPolicies that select these pods, and the Ingresses to these Services with their Secrets.
 //
 // Guaranteed:
 //   - The placement of an object changes in one write, annotations and labels together, which fails
@@ -45,7 +46,8 @@
 //     another client has given to one cluster.
 //   - Unknown does not count as absent: a stale cache removes nothing. While one of
 //     Options.Workloads cannot be read, or is not served, no object that keeps its name leaves a
-//     cluster.
+//     cluster. The same holds for Ingresses while the Services in Options.Others cannot be read, and for
+//     Secrets while the Services or Ingresses cannot.
 //   - Nothing is written when nothing differs, also not after a restart.
 //
 // Not guaranteed:
@@ -56,6 +58,7 @@
 //     only, so the whole period begins anew.
 //   - That the groups of spreadBy stay even: present clusters are kept, even if a new group has fewer
 //     chosen clusters.
+//   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

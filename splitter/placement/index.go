@@ -47,6 +47,7 @@ type index struct {
 	namespaces map[string]map[objectID]workload
 	shards     map[objectID]shard
 	parents    map[types.UID]map[objectID]string // the clusters of shards, by the UID of their parent
+	routes     routes
 }
 
 // shard holds the parent and the cluster of a shard.
@@ -57,7 +58,10 @@ type shard struct {
 }
 
 func newIndex() *index {
-	return &index{namespaces: map[string]map[objectID]workload{}, shards: map[objectID]shard{}, parents: map[types.UID]map[objectID]string{}}
+	return &index{
+		namespaces: map[string]map[objectID]workload{}, shards: map[objectID]shard{}, parents: map[types.UID]map[objectID]string{},
+		routes: routes{map[types.NamespacedName]map[string]string{}, map[types.NamespacedName]ingress{}},
+	}
 }
 
 // shardOf reads the parent and cluster of a shard. It returns false if the object is not a shard. A
@@ -120,18 +124,37 @@ func (x *index) setWorkload(at objectID, now workload) (before workload) {
 	return before
 }
 
-// follows returns the clusters of all workloads that refer to an object.
-func (x *index) follows(gvr schema.GroupVersionResource, obj *unstructured.Unstructured) (clusters []string) {
-	if gvr.Group != "" {
-		return nil // pods refer only to the core group
-	}
+// follows returns the clusters of all workloads that an object follows: they refer to it, or it selects their pods.
+func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstructured) (clusters []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, w := range x.namespaces[obj.GetNamespace()] {
-		if w.refs[reference{gvr.Resource, obj.GetName()}] || gvr.Resource == services && selects(obj, w.pods) {
+	namespace := obj.GetNamespace()
+	if resource == ingresses {
+		clusters = x.behind(namespace, newIngress(obj))
+	}
+	for _, w := range x.namespaces[namespace] {
+		if w.leads(resource, obj) {
 			clusters = append(clusters, w.clusters...)
+		}
+	}
+	if resource == (schema.GroupResource{Resource: secrets}) {
+		for key, i := range x.routes.ingresses {
+			if key.Namespace == namespace && slices.Contains(i.secrets, obj.GetName()) {
+				clusters = append(clusters, x.behind(namespace, i)...)
+			}
 		}
 	}
 	slices.Sort(clusters)
 	return slices.Compact(clusters)
+}
+
+// leads reports whether the pods of the workload refer to an object, or the object selects them.
+func (w workload) leads(resource schema.GroupResource, obj *unstructured.Unstructured) bool {
+	switch {
+	case resource == networkPolicies:
+		return restricts(obj, w.pods)
+	case resource.Group != "": // pods refer only to the core group
+		return false
+	}
+	return w.refs[reference{resource.Resource, obj.GetName()}] || resource.Resource == services && selects(obj, w.pods)
 }

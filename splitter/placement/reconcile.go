@@ -103,16 +103,27 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 		shards := c.index.clustersOf(obj.GetUID())
 		f.occupied, f.held = union(f.before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
-		f.occupied, f.fresh = f.before.clusters, c.fresh()
-		f.follows = c.index.follows(k.gvr, obj)
+		f.occupied, f.fresh = f.before.clusters, c.fresh(k)
+		f.follows = c.index.follows(k.gvr.GroupResource(), obj)
 	}
 	return f, nil
 }
 
-// fresh reports whether the caches of all resources in Options.Workloads are fresh: any workload may refer to
-// an object.
-func (c *Controller) fresh() bool {
-	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
+// fresh reports whether the caches of all objects that may refer to an object of the kind are fresh.
+func (c *Controller) fresh(of *kind) bool {
+	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.leads(of) && k.objects.Err() != nil })
+}
+
+// leads reports whether the placement of objects of the other kind depends on objects of this kind.
+func (k *kind) leads(other *kind) bool {
+	switch is, to := k.gvr.GroupResource(), other.gvr.GroupResource(); {
+	case k.divided:
+		return true
+	case is == ingresses:
+		return to.String() == secrets
+	default:
+		return is.String() == services && (to == ingresses || to.String() == secrets)
+	}
 }
 
 // lingers returns a func that reports whether an object still stays in a cluster that it has to leave. The func stores

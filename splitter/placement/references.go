@@ -102,6 +102,12 @@ func (r referenceSet) addField(field string, value any) {
 // selects reports whether a Service selects pods that have the labels in pods.
 func selects(service *unstructured.Unstructured, pods map[string]string) bool {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	return matches(selector, pods)
+}
+
+// matches reports whether the selector of a Service selects pods that have the labels in pods. An empty selector
+// selects none.
+func matches(selector, pods map[string]string) bool {
 	for k, v := range selector {
 		if pods[k] != v {
 			return false

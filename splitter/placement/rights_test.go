@@ -57,10 +57,14 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			}
 			w.create(core(resource), fmt.Sprintf("{apiVersion: v1, kind: %s, metadata: {name: x}%s}", kind, spec))
 		}
+		w.routed("x", "x", "x", "x")
+		w.networkPolicy("x", "")
 		time.Sleep(time.Minute)
 		for resource := range kinds {
 			require.Equal(t, "a", w.targets(core(resource), "x"), resource)
 		}
+		w.everywhere(ingresses, map[string]string{"x": "a"})
+		w.everywhere(networkPolicies, map[string]string{"x": "a"})
 		require.Empty(t, grants.Denied(s.Requests()))
 		require.Empty(t, grants.Unused())
 	})

@@ -80,8 +80,9 @@ type PlacementPolicySpec struct {
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
 	// Dependents also places the ConfigMaps, Secrets, ServiceAccounts and
-	// PersistentVolumeClaims that the pods of a workload refer to, and the
-	// Services that select them, in all clusters of the workload.
+	// PersistentVolumeClaims that the pods of a workload refer to, the Services
+	// and NetworkPolicies that select them, and the Ingresses to these Services
+	// with their Secrets, in all clusters of the workload.
 	//
 	// +optional
 	Dependents bool `json:"dependents,omitempty"`

@@ -40,7 +40,8 @@ func User(target string) string { return userPrefix + target }
 // targetOf returns the SyncTarget of a user that User returns.
 func targetOf(user string) (string, bool) { return strings.CutPrefix(user, userPrefix) }
 
-// accountOf returns the name of the ServiceAccount in the namespace that is the user.
+// accountOf returns the name of the ServiceAccount whose user is given. It returns false if the user is not that of a
+// ServiceAccount in the namespace.
 func accountOf(user, namespace string) (string, bool) {
 	return strings.CutPrefix(user, "system:serviceaccount:"+namespace+":")
 }

@@ -178,8 +178,8 @@ func (c *converter) convert(path string, s *spec.Schema) (*apiextensionsv1.JSONS
 	return out, nil
 }
 
-// reference returns the name that a schema refers to, and the clauses of allOf that are not references. The reference
-// is the schema itself, or the only reference in its allOf.
+// reference returns the name in the $ref of s, without the prefix, and the clauses of allOf that have no $ref. The $ref
+// is in s itself or in one clause of its allOf. Without a $ref, the name is empty. More than one $ref is an error.
 func reference(s *spec.Schema) (string, []spec.Schema, error) {
 	name, rest := s.Ref.String(), []spec.Schema(nil)
 	for _, clause := range s.AllOf {

@@ -14,9 +14,11 @@ func (j listJob) rehoming(f Found) (Operation, bool) {
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
 		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.Home.frozen())
 	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && o.Of(f.Mode).Peer == c.Op.Peer {
-		// Another process may be about to bring the reservation into force.
+		// The process that created this Reserved replica may be about to activate it, although its
+		// home is in the lost peer. The sweep deletes the replica.
 		return Operation{Action: Sweep}, true
 	}
-	// A remaining home may be about to move to the lost peer: confirm it where it is.
+	// If the home is lost, Succeed elects another one. If o is a home in effect, Succeed writes it once
+	// more, so that no move of o to the lost peer can commit.
 	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.InEffect()
 }

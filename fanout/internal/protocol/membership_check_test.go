@@ -15,7 +15,7 @@ func (w *world) forced(i int) bool {
 	})
 }
 
-// member reports whether peer i is a full member, so that its objects count.
+// member reports whether peer i is a full member. Most invariants ignore the objects in other peers.
 func (w *world) member(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && (set.Self.State == peerActive || set.Self.State == peerLeaving) && !w.forced(i)

@@ -12,9 +12,9 @@ func (s *Strand) observe(uid, rv string) {
 	}
 }
 
-// rival decides about a pending primary y of another operation in peer. Once y's lease is over, the
-// strand fences y. Until then the older of the two operations waits and the younger gives way; an
-// adoption always waits.
+// rival decides about y, the pending primary of another operation in peer. If y has not changed for
+// one lease, rival deletes it (fences it). Until then this operation waits if it is older or an
+// adoption; otherwise it fails with GaveWay. A stopping or expired operation neither deletes nor waits.
 func (s acquireTask) rival(peer string, y Object) {
 	m := s.m
 	s.Y = y

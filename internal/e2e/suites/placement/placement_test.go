@@ -66,6 +66,20 @@ kind: Service
 metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 ---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}, tls: [{secretName: tls}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web}
+spec: {podSelector: {matchExpressions: [{key: app, operator: In, values: [web]}]}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: tls}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -85,8 +99,26 @@ spec:
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	policies    = v1alpha1.GroupVersion.WithResource("placementpolicies")
-	dependents  = map[string]string{"configmaps": "settings", "secrets": "key", "serviceaccounts": "robot", "persistentvolumeclaims": "data", "services": "web"}
+	dependents  = []dependent{
+		core("configmaps", "settings"), core("secrets", "key"), core("secrets", "tls"), core("serviceaccounts", "robot"), core("persistentvolumeclaims", "data"), core("services", "web"),
+		networking("ingresses", "web"), networking("networkpolicies", "web"),
+	}
 )
+
+// dependent names an object that follows the Deployment.
+type dependent struct {
+	schema.GroupVersionResource
+
+	name string
+}
+
+func core(resource, name string) dependent {
+	return dependent{schema.GroupVersionResource{Version: "v1", Resource: resource}, name}
+}
+
+func networking(resource, name string) dependent {
+	return dependent{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: resource}, name}
+}
 
 // script is a list of clusters that the test can change.
 type script struct {
@@ -180,8 +212,8 @@ func (w *world) eventually(placed, labels string, shards map[string]int64) {
 		if is := web.GetAnnotations()[v1alpha1.PlacementAnnotation]; is != placed {
 			return fmt.Errorf("web is placed in %q", is)
 		}
-		for resource, name := range dependents {
-			obj, err := w.get(ctx, schema.GroupVersionResource{Version: "v1", Resource: resource}, name)
+		for _, d := range dependents {
+			obj, err := w.get(ctx, d.GroupVersionResource, d.name)
 			if err != nil {
 				return err
 			}
@@ -193,7 +225,7 @@ func (w *world) eventually(placed, labels string, shards map[string]int64) {
 			}
 			slices.Sort(is)
 			if strings.Join(is, ",") != labels || obj.GetAnnotations()[v1alpha1.PlacementAnnotation] != labels {
-				return fmt.Errorf("%s has the labels of %q and the annotation %q", resource, is, obj.GetAnnotations()[v1alpha1.PlacementAnnotation])
+				return fmt.Errorf("%s %s has the labels of %q and the annotation %q", d.Resource, d.name, is, obj.GetAnnotations()[v1alpha1.PlacementAnnotation])
 			}
 		}
 		for cluster, n := range shards {
@@ -238,8 +270,8 @@ func (w *world) rests() (versions map[string]string) {
 func (w *world) versions(ctx context.Context) (map[string]string, error) {
 	versions := map[string]string{}
 	gvrs := []schema.GroupVersionResource{deployments, policies}
-	for resource := range dependents {
-		gvrs = append(gvrs, schema.GroupVersionResource{Version: "v1", Resource: resource})
+	for _, d := range dependents {
+		gvrs = append(gvrs, d.GroupVersionResource)
 	}
 	for _, gvr := range gvrs {
 		list, err := w.api.Dynamic().Resource(gvr).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
