@@ -182,8 +182,9 @@ func TestTheNextPageCountsTowardsTheBudget(t *testing.T) {
 	})
 }
 
-// has no room for a large answer, if answers may not be large, or if the limit of the caller is below that number.
-// has no room for a large answer, if answers may not be large, or if the caller takes no more.
+// After the first page, a list as JSON asks for as many objects as fit into a large answer. It asks for at most 500 if
+// the budget has no room for a large answer, or if answers may not be large. It asks for no object above the caller's
+// limit.
 func TestLaterPagesAreLarge(t *testing.T) {
 	const objects = 2200
 	synctest.Test(t, func(t *testing.T) {
