@@ -40,7 +40,7 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 	}
 	var shards []Shard
 	if d.Mode == Duplicate || recreates(parent) || alone(want, have, numberOr(parent, 1, k.replicas...)) {
-		shards, err = k.paced(parent, d.Mode, plan, want, have)
+		shards, err = k.unpaced(parent, d.Mode, plan, want, have)
 	} else {
 		shards, err = k.rollout(parent, d.Rollout, want, have)
 	}

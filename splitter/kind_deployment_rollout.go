@@ -69,6 +69,28 @@ func (k deployments) rollout(parent *unstructured.Unstructured, opts Rollout, wa
 	return next, nil
 }
 
+// unpaced returns the shards of a Deployment whose clusters follow the parent's strategy each by itself. A shard at rest
+// keeps its TemplateAnnotation as long as its template stays: then all its pods still have the template.
+func (k deployments) unpaced(parent *unstructured.Unstructured, mode Mode, plan Plan, want map[string]int64, have []Shard) ([]Shard, error) {
+	hash, err := templateHash(parent)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := k.paced(parent, mode, plan, want, have)
+	present := byCluster(have)
+	for _, s := range shards {
+		obj := present[s.Cluster].Object
+		if obj == nil {
+			continue
+		}
+		annotations := obj.GetAnnotations()
+		if _, marked := annotations[v1alpha1.RolloutAnnotation]; !marked && annotations[v1alpha1.TemplateAnnotation] == hash && sameTemplate(parent, obj, hash) {
+			s.Object.SetAnnotations(map[string]string{v1alpha1.TemplateAnnotation: hash})
+		}
+	}
+	return shards, err
+}
+
 // observe returns the state of a shard.
 func (k deployments) observe(parent *unstructured.Unstructured, hash string, want int64, s Shard) rollout.Cluster {
 	status, _, _ := unstructured.NestedMap(s.Object.Object, "status")
@@ -85,8 +107,8 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 	_, paced := annotations[v1alpha1.TemplateAnnotation]
 	complete := !c.Unobserved && updated == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
 	// At rest a shard has the parent's strategy, which permits nothing: all pods have its template. This
-	// is not known of a shard whose present spec another mode or an earlier version has written.
-	begun := updated < c.Pods || marked && !complete || !paced && c.Unobserved
+	// is not known of a shard whose spec another mode or an earlier version has changed.
+	begun := updated < c.Pods || marked && !complete || !paced && c.Unobserved && s.Object.GetGeneration() > 1
 	c.Outdated = begun || !sameTemplate(parent, s.Object, hash)
 	if begun {
 		if paused, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "paused"); !paused {

@@ -228,10 +228,30 @@ func TestRolloutAfterAnotherMode(t *testing.T) {
 				return field(next, "spec.paused")
 			}
 			require.Empty(t, cut(), "all pods have the template web:2")
+			have[1].Object.SetGeneration(1)
+			require.NoError(t, unstructured.SetNestedField(have[1].Object.Object, int64(0), "status", "observedGeneration"))
+			require.NotContains(t, cut(), "a", "the spec of b has never changed")
 			have[1].Object.SetGeneration(100)
 			require.Equal(t, values{"a": true}, cut(), "b may still replace the pods of web:1")
 		})
 	}
+}
+
+// A shard that one cluster has alone keeps its annotation, so that no write is needed when it gets company. It loses the
+// annotation in the write that changes its template.
+func TestTemplateAnnotationOfALoneShard(t *testing.T) {
+	cut := func(image string, have []splitter.Shard) []splitter.Shard {
+		_, shards, err := splitter.Deployments().Cut(web(4, 1, 1, image), splitter.Demand{}, all("a"), have)
+		require.NoError(t, err)
+		return shards
+	}
+	first := cut("web:1", nil)
+	require.Contains(t, first[0].Object.GetAnnotations(), v1alpha1.TemplateAnnotation)
+	alone := cut("web:1", complete(t, first))
+	require.Equal(t, first[0].Object.Object, alone[0].Object.Object)
+	next := cut("web:2", complete(t, alone))
+	require.Empty(t, next[0].Object.GetAnnotations())
+	require.Empty(t, cut("web:2", complete(t, next))[0].Object.GetAnnotations())
 }
 
 // The annotation of a shard keeps what its cluster may still follow, until the cluster has observed

@@ -90,7 +90,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a spec that another mode has written may replace pods", "it may not",
-		"kind_deployment_rollout.go", "|| !paced && c.Unobserved", "|| !paced && c.Name == \"\"", "TestRolloutAfterAnotherMode",
+		"kind_deployment_rollout.go", "|| !paced && c.Unobserved &&", "|| !paced && c.Name == \"\" &&", "TestRolloutAfterAnotherMode",
 	},
 	{
 		"pods that a cluster may still create count", "they do not",
