@@ -18,7 +18,8 @@ var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "
 
 // builtin returns the resources that every server has. Each letter in flags states a property that the type has
 // in a real server: n it is namespaced, s it has the subresource status, g it counts generations, c PUT creates
-// a missing object, u PUT needs no resourceVersion, d DELETE returns the object.
+// a missing object, u PUT needs no resourceVersion, d DELETE returns the object, a changes of annotations count as
+// generations too.
 func builtin() []*resource {
 	scheme := newScheme()
 	core, apps, batch := "/v1", "apps/v1", "batch/v1"
@@ -30,7 +31,7 @@ func builtin() []*resource {
 			group: group, version: version, storage: version, plural: plural, singular: strings.ToLower(kind),
 			kind: kind, listKind: kind + "List", short: short, verbs: allVerbs,
 			namespaced: strings.Contains(flags, "n"), status: strings.Contains(flags, "s"),
-			generation: strings.Contains(flags, "g"), createOnUpdate: strings.Contains(flags, "c"),
+			generation: strings.Contains(flags, "g"), annotations: strings.Contains(flags, "a"), createOnUpdate: strings.Contains(flags, "c"),
 			unconditional: strings.Contains(flags, "u"), returnsDeleted: strings.Contains(flags, "d"),
 			columns: defaultColumns(),
 		}
@@ -65,7 +66,7 @@ func builtin() []*resource {
 		"spec.nodeName": at("spec", "nodeName"), "status.phase": at("status", "phase"),
 		"spec.restartPolicy": at("spec", "restartPolicy"), "spec.serviceAccountName": at("spec", "serviceAccountName"),
 	}
-	add(apps, "deployments", "Deployment", "nsgu", "deploy").categories = []string{"all"}
+	add(apps, "deployments", "Deployment", "nsgua", "deploy").categories = []string{"all"}
 	add(apps, "replicasets", "ReplicaSet", "nsgu", "rs").categories = []string{"all"}
 	add(apps, "statefulsets", "StatefulSet", "nsgu", "sts").categories = []string{"all"}
 	add(apps, "daemonsets", "DaemonSet", "nsgu", "ds").categories = []string{"all"}

@@ -23,6 +23,7 @@ type resource struct {
 	namespaced     bool
 	status         bool // has /status
 	generation     bool // counts changes of the spec in metadata.generation
+	annotations    bool // counts changes of annotations there too
 	createOnUpdate bool // PUT of a missing object creates it
 	unconditional  bool // PUT without a resourceVersion replaces any version
 	returnsDeleted bool // DELETE responds with the object rather than a Status

@@ -175,5 +175,8 @@ func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.
 
 // changed reports whether the step from old to o increments the generation.
 func (r *resource) changed(o, old object) bool {
+	if r.annotations && !reflect.DeepEqual(metadataOf(o)["annotations"], metadataOf(old)["annotations"]) {
+		return true
+	}
 	return !reflect.DeepEqual(withoutMetadata(o, !r.custom()), withoutMetadata(old, !r.custom()))
 }

@@ -130,7 +130,7 @@ func generations() []testCase {
 			}
 			e.release(w, "a")
 		}},
-		{"generation-builtin", "Deployments have a generation, ConfigMaps do not", func(e *env) {
+		{"generation-builtin", "Deployments have a generation, which counts changes of annotations too; ConfigMaps have none", func(e *env) {
 			d := e.in(deployments)
 			made, err := d.Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
 			require.NoError(e, err)
@@ -141,6 +141,9 @@ func generations() []testCase {
 			after, err = d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
 			require.NoError(e, err)
 			e.fact("labels", int64(2), after.GetGeneration())
+			after, err = d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"x":"y"}}}`), metav1.PatchOptions{})
+			require.NoError(e, err)
+			e.fact("annotations", int64(3), after.GetGeneration())
 			cm, err := e.in(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			e.fact("ConfigMap", nil, field(cm, "metadata", "generation"))
