@@ -53,9 +53,9 @@ type AbortOptions struct {
 }
 
 // Abort aborts an operation that is not committed: it deletes the operation's reservations in all
-// peers at once, without waiting for a lease. If another coordinator reserved the operation's
-// objects, or has the operation open in a shared log, Abort needs opts.Others; without it the error
-// is a *ForeignError.
+// peers at once, without waiting for a lease (Options.LeaseTimeout without a sign of life). If
+// another coordinator reserved the operation's objects, or has the operation open in a shared log,
+// Abort needs opts.Others; without it the error is a *ForeignError.
 //
 // The error wraps ErrCommitted if the operation is committed: only a removal undoes it. It also
 // wraps ErrCommitted if the operation is not an add and its commit may have been sent: then Abort
@@ -126,10 +126,10 @@ func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	return foreign
 }
 
-// Resume settles one operation now. It recovers an operation in the log, as Recover does. It
-// sweeps the objects of any other operation: it deletes a reservation after one lease without a
-// sign of life, and rolls a committed operation forward. The Operation reports the state
-// afterwards.
+// Resume settles one operation now: it completes or undoes it. It recovers an operation in the log,
+// as Recover does. It sweeps (checks and repairs) the objects of any other operation: it deletes a
+// reservation after one lease (Options.LeaseTimeout) without a sign of life, and rolls a committed
+// operation forward. The Operation reports the state afterwards.
 //
 // The error is an *InDoubtError while the peer of the operation's primary does not answer, or
 // while the operation's reservation shows signs of life. It wraps ErrUnknownOperation if neither

@@ -20,10 +20,11 @@ import (
 )
 
 // Adopt makes the protocol manage an object that a person or a tool applied in peer. It creates the
-// object's guards or replicas in all other peers, and then writes the object's claim, which puts
-// the object in effect. The object's content and the ownership of its fields do not change; edits
-// that a person makes during the adoption are adopted, too. If the object is a committed primary
-// already, Adopt succeeds with Operation.AlreadyDone.
+// object's guards or replicas in all other peers. Then it writes the object's claim, the field that
+// shows which operation took the name: from then on the object is in effect. The object's content
+// and the ownership of its fields do not change; edits that a person makes during the adoption are
+// adopted, too. If the object is a committed primary already, Adopt succeeds with
+// Operation.AlreadyDone.
 //
 // Adopt waits until the adoption is durable, and returns nil if the adoption is committed. Unless
 // the error is an *InDoubtError or wraps ErrEnded, a failed adoption has not changed the object.
@@ -116,8 +117,8 @@ func (s survey) adoptablePeer(key types.NamespacedName) (string, bool) {
 	return found, found != ""
 }
 
-// applied adds a finding for each object without a claim, if the kind has AdoptApplied and no
-// primary owns the name.
+// applied adds a finding for each object that waits for its adoption: it has no claim, its kind has
+// AdoptApplied, and no primary owns its name.
 func (e *examination) applied(owners []string) {
 	if !e.survey.kind.AdoptApplied || len(owners) > 0 {
 		return

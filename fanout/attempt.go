@@ -15,15 +15,15 @@ type attemptStep uint8
 
 const (
 	attemptOver   attemptStep = iota // return the result
-	attemptLate                      // another call with the idempotency key was faster: start again, and return its result
-	attemptTaken                     // another coordinator has the entry, or a request may be in flight: begin under another one
+	attemptLate                      // another call took the idempotency key first: submit again, to return its result
+	attemptTaken                     // this log entry cannot be used any further: submit again, under another entry
 	attemptYields                    // an older rival holds the name: wait for it, without a reservation
 	attemptNext                      // the rival is gone: try again under the same log entry
 )
 
 // afterAttempt returns the next step after an attempt. err is why the attempt could not be carried
-// out. The flags: exists and stale, the log failed with wal.ErrExists or wal.ErrStale; earlier, this
-// was not the first attempt; expired, the caller's deadline has passed.
+// out. exists and stale report that the log failed with wal.ErrExists or wal.ErrStale, earlier that
+// this was not the first attempt, and expired that the caller's deadline has passed.
 func afterAttempt(result protocol.Result, err error, exists, stale, earlier, expired bool) attemptStep {
 	switch {
 	case result.Reason == protocol.LogFailed && exists:

@@ -44,7 +44,7 @@ type Report struct {
 
 // Violation is one finding of an audit.
 type Violation struct {
-	// Invariant is "I1" to "I12" of docs/fanout-specification.md, "identity" (the peer may be the
+	// Invariant is "I1" to "I13" of docs/fanout-specification.md, "identity" (the peer may be the
 	// wrong cluster), "claim" (the object's claim cannot be read), "owner" (the namespace has no
 	// owner), "lost" (an object proves a commit, and its primary is missing), "conflict" (a
 	// replica contradicts its primary, because a peer was restored), or work in progress: "guard"
@@ -66,13 +66,13 @@ type Violation struct {
 // Audit reads all peers and reports the objects and PeerSets that violate an invariant of
 // docs/fanout-specification.md. It confirms each finding by a second read, so that it does not
 // report the steps of a running operation as violations. It watches reservations, and leftovers of
-// reservations, for one lease: a reservation without a sign of life is a violation, unless its
-// operation is open in the log.
+// reservations, for one lease (Options.LeaseTimeout): a reservation without a sign of life is a
+// violation, unless its operation is open in the log.
 //
-// With repair, Audit sweeps the findings of ClassRepair and ClassInProgress, as Start does, and
-// reports which of them are repaired. If it could read all peers, it also gives a ring of the first
-// release its ID. It repairs no finding of another class. If a peer is the wrong cluster, it
-// repairs nothing: see Report.Refused. A peer that cannot be read is not an error: Report.Unread
+// With repair, Audit repairs the findings of ClassRepair and ClassInProgress, as a sweep of Start
+// does, and reports which of them are repaired. If it could read all peers, it also gives a ring of
+// the first release its ID. It repairs no finding of another class. If a peer is the wrong cluster,
+// it repairs nothing: see Report.Refused. A peer that cannot be read is not an error: Report.Unread
 // names it. Audit blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	return c.inspector.audit(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.surveyor.survey)
@@ -203,8 +203,8 @@ func unique(all []Violation) []Violation {
 // inspect surveys and examines one kind. If there are findings, it surveys and examines the kind
 // again, and drops each violation that only one of the two surveys shows: that survey may have read
 // one peer before a step of a running operation, and another peer after the step. If reservations
-// are among the findings, inspect waits for one lease before the second survey: a reservation that
-// did not change meanwhile is dead, unless the log has its operation open.
+// are among the findings, inspect waits for one lease before the second survey. No coordinator
+// works on a reservation that did not change meanwhile, unless the log has its operation open.
 func (n *inspector) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
 	s := look(ctx, kind, peers)
 	findings := s.examine()

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// A caller sends the commands of a runner's machine to the peers.
+// A caller sends to the peers the commands of a runner's state machine.
 type caller struct{ r *runner }
 
 // ask sends a command to a peer.
@@ -94,7 +94,8 @@ func (cl caller) write(ctx context.Context, attempt *region.Attempt, conn *regio
 func (cl caller) body(command protocol.Command) (*unstructured.Unstructured, error) {
 	switch command.Verb {
 	case protocol.Create:
-		// Kind.Inert derives the reservation from the content that the object gets later.
+		// A reservation of a kind with Inert has no content of its own: Kind.Inert makes it from
+		// the content that the object gets later.
 		token := command.Object.Payload
 		if cl.r.kind.Inert != nil && token == "" && !cl.isGuard(command.Object) {
 			token = cl.inertToken(command.Object)
@@ -128,10 +129,10 @@ func (cl caller) guardRefused(peer region.PeerName, command protocol.Command, er
 
 func (cl caller) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(cl.r.kind.Mode)) }
 
-// inertToken returns the token of the content from which an inert reservation is derived. For a
-// reservation of the runner's own operation this is the content of the request. For an adoption,
-// and for a reservation of another operation, it is the content of the primary whose replica the
-// reservation becomes.
+// inertToken returns the token (the hash) of the content from which Kind.Inert makes a reservation.
+// For a reservation of the runner's own operation this is the content of the request. For an
+// adoption, and for a reservation of another operation, it is the content of the primary whose
+// replica the reservation becomes.
 func (cl caller) inertToken(o protocol.Object) string {
 	if o.Claim.Operation == cl.r.journal.Operation.ID && cl.r.journal.Operation.Action != protocol.Adopt {
 		return cl.r.requestToken
@@ -139,8 +140,8 @@ func (cl caller) inertToken(o protocol.Object) string {
 	return cl.r.memory.payload(o.Claim.Of.UID)
 }
 
-// changed returns the object that a put sends: the object that the machine read, with the
-// command's changes. It returns an error if the machine never read that object.
+// changed returns the object that a put (an update) sends: the object as the runner read it, with
+// the command's changes. It returns an error if the runner never read that object.
 func (cl caller) changed(command protocol.Command) (*unstructured.Unstructured, error) {
 	base, was, ok := cl.r.memory.recall(command.UID, command.RV)
 	if !ok {
@@ -206,7 +207,7 @@ func (cl caller) readOwner(ctx context.Context, conn *region.Conn) (protocol.Rep
 	return reply, err
 }
 
-// callHook calls the kind's hook with the object as it was read.
+// callHook calls Kind.Activated or Kind.Released with the object that the runner read.
 func (cl caller) callHook(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	hook := cl.r.kind.Activated
 	if command.Verb == protocol.Release {

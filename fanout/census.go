@@ -15,8 +15,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// census counts, once per peer, the homes of a kind, and those of them whose removal a plain delete
-// requests. All objects of one sweep share it.
+// census counts, once per peer, the homes of a kind, and those of them that a plain delete wants to
+// remove and no person has released. All objects of one sweep (a check and repair of all peers)
+// share it.
 type census struct {
 	executor *executor
 	kind     Kind

@@ -79,25 +79,25 @@ type ForceRemoveOptions struct {
 // Join makes peer a member of the ring of the other configured peers. Peer must be configured. If
 // the peer has a PeerSet already, that PeerSet must call it by this name. As a member the peer has
 // every object that exists everywhere, and guards the name of every object that exists once in
-// another peer. Join first quarantines peer, and judges the objects that peer holds already. Join
-// blocks until the change is over or cannot continue, and is idempotent. If another coordinator
-// changes the membership, Join waits for that change, and finishes it after a lease without a sign
-// of life.
+// another peer. Join first sets peer to Quarantined, and decides which of the objects that peer
+// holds already stay. Join blocks until the change is over or cannot continue, and is idempotent.
+// If another coordinator changes the membership, Join waits for that change, and finishes it after
+// a lease (Options.LeaseTimeout) without a sign of life.
 //
-// The error is a *BlockedError if an object in peer has a name that another peer owns, or if peer
-// was removed by force and no member confirms an object that it owns; peer is not a member then.
-// The error wraps ErrMembership if the configured peers and the PeerSets differ. It is an
-// *InDoubtError if the change is under way and a peer does not answer: Start or Recover of any
-// coordinator continues the change.
+// The error is a *BlockedError if an object in peer has a name that another peer owns. It is also a
+// *BlockedError if peer was removed by force and owns an object that no member confirms. In both
+// cases peer is not a member then. The error wraps ErrMembership if the configured peers and the
+// PeerSets differ. It is an *InDoubtError if the change is under way and a peer does not answer:
+// Start or Recover of any coordinator continues the change.
 func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.submitter.change(ctx, Join, peer, "")
 }
 
 // Comeback is Join for a member whose store was restored from an older state, whether that was
-// detected (ErrReturned) or not. An object in peer counts only if the other members confirm it. If
-// peer has forgotten the home of an Account, one of the replicas becomes its home, with the latest
-// revision that the other members hold. Change.Lost lists the forgotten objects that exist once;
-// their guards hold the names until ReleaseRemoval.
+// detected (ErrReturned) or not. Comeback keeps an object in peer only if the other members confirm
+// it. If peer has forgotten the home of an Account, one of the replicas becomes its home, with the
+// latest revision that the other members hold. Change.Lost lists the forgotten objects that exist
+// once; their guards hold the names until a person calls ReleaseRemoval.
 //
 // The error is a *BlockedError if peer holds a committed object, and another member holds no
 // object under its name: either the object was removed after the backup, or its operation has not

@@ -26,7 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// changeRunner runs one change of the membership, as a runner runs an operation on one name.
+// changeRunner runs one change of the membership, as a runner runs one operation on an object.
 type changeRunner struct {
 	changes *changes
 	machine *protocol.Change
@@ -36,7 +36,7 @@ type changeRunner struct {
 	mu       sync.Mutex
 	found    map[string]foundAt
 	departed map[string]metav1.Time               // when each departed peer departed
-	pending  map[string]map[region.PeerName]error // why peers have not confirmed an object, by its key
+	pending  map[string]map[region.PeerName]error // by the key of an object: why peers have not confirmed it
 	troubles troubles
 }
 
@@ -108,8 +108,8 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	return reply
 }
 
-// failure returns why the change cannot continue: the error of the last call to peer, or the
-// reason why peers have not confirmed an object.
+// failure returns why the change cannot continue: the error of the last call to peer, or if that
+// call did not fail, the reason why a peer has not confirmed an object.
 func (r *changeRunner) failure(peer region.PeerName) error {
 	return r.troubles.explain(peer, r.unconfirmed(peer))
 }
@@ -231,7 +231,7 @@ func (r *changeRunner) noted(set *v1alpha1.PeerSet) {
 	}
 }
 
-// putPeerSet creates a PeerSet, or updates it on the resourceVersion that was read.
+// putPeerSet creates a PeerSet, or updates it if it still has the resourceVersion that was read.
 func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	r.mu.Lock()
 	departed := maps.Clone(r.departed)
@@ -289,7 +289,7 @@ func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]prot
 	return found, nil
 }
 
-// sub runs an operation on one found object to its end.
+// sub runs an operation on one object that the survey found, and returns its result.
 func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (protocol.Result, error) {
 	select {
 	case r.subs <- struct{}{}:

@@ -39,7 +39,7 @@ func (h *changes) changer(m *protocol.Change) *changeRunner {
 	}
 }
 
-// settle resumes the change of a log entry.
+// settle resumes the change of the membership that a log entry stores.
 func (h *changes) settle(ctx context.Context, entry wal.Entry, j changeJournal) (*Operation, error) {
 	peers, err := h.clusters.peers(ctx)
 	if err != nil {
@@ -62,8 +62,8 @@ func (h *changes) settle(ctx context.Context, entry wal.Entry, j changeJournal) 
 	return &Operation{ID: change.ID, State: change.State, AlreadyDone: change.AlreadyDone}, err
 }
 
-// finishChanges finishes each change of the membership that holds the slot of a PeerSet and shows
-// no sign of life for a lease.
+// finishChanges finishes each change of the membership that holds the slot of a PeerSet (its
+// spec.change) and shows no sign of life for a lease (Options.LeaseTimeout).
 func (h *changes) finishChanges(ctx context.Context) error {
 	peers, err := h.clusters.peers(ctx)
 	if err != nil {

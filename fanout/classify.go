@@ -19,7 +19,7 @@ type answer struct {
 	code     int32 // the HTTP status; 0 if there was none
 	exists   bool  // the name is taken
 	absent   bool  // the object does not exist
-	sent     bool  // the request may have left
+	sent     bool  // a part of the request may have been sent
 	repeated bool  // the request was sent more than once: the answer is to a repetition
 }
 
@@ -39,7 +39,7 @@ func (a answer) vague() bool {
 func (a answer) ofWrite() (protocol.Class, protocol.Code) {
 	switch {
 	case a.repeated:
-		// An earlier attempt may have been applied.
+		// The first of the sent requests may have been applied.
 		return protocol.Unknown, protocol.Unavailable
 	case a.code == 0 && a.sent:
 		return protocol.Unknown, protocol.Unavailable
@@ -117,7 +117,7 @@ func explain(peer region.PeerName, op string, err error) error {
 		}
 	}
 	where := region.Error{Peer: peer, Op: op, Err: err}
-	if named, ok := err.(*region.Error); ok { //nolint:errorlint // a client's own has a *url.Error around it
+	if named, ok := err.(*region.Error); ok { //nolint:errorlint // only the outermost: a client wraps its *region.Error
 		where = *named
 	}
 	where.Err = region.Diagnose(where.Err)

@@ -64,7 +64,7 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 	outcomes := slices.Collect(operation.Peers.All())
 	for _, p := range result.Pending {
 		if !slices.Contains(o.Peers, p) {
-			// A member that is not configured here.
+			// A member that is not configured in this coordinator.
 			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
 		}
 	}
@@ -114,7 +114,7 @@ func (c conclusion) unconfirmed(peer region.PeerName) error {
 func (c conclusion) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),
-		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if the rival had the wanted effect
+		Primary:     region.PeerName(result.Primary.Peer), // of the other operation, if that had the same effect
 		Revision:    result.Revision,
 		Durable:     result.Durable,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,

@@ -20,8 +20,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// reason returns the caller's error, or nil if the operation is committed. A committed removal
-// whose namespace is occupied has an error, too.
+// reason returns the caller's error. It is nil if the operation is committed, except for three
+// removals: the namespace is occupied, the peer rejoins after a restore, or another object has the
+// name.
 func (c conclusion) reason(ctx context.Context, result protocol.Result) error {
 	name := operationName(c.r.machine.Op.Action, c.r.kind, c.r.key)
 	switch result.Ending {
@@ -80,7 +81,7 @@ func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 	switch result.Reason {
 	case protocol.Contended:
 		if failed != nil {
-			return failed // a webhook that refuses each write looks like rivals that change the name
+			return failed // the machine cannot distinguish a webhook that rejects each write from rivals
 		}
 		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
@@ -135,8 +136,9 @@ func (c conclusion) known(result protocol.Result) error {
 	}
 }
 
-// rejoining returns the error of a committed removal whose object is in a peer that is being brought back. The object may
-// be one that the peer had before it was restored, and another object may have the name.
+// rejoining returns the error of a committed removal whose object is in a peer that rejoins after a
+// restore from an older state. The removed object may be one that the restore brought back, and
+// another object may have the name.
 func (c conclusion) rejoining(peer region.PeerName) error {
 	return &InDoubtError{
 		Operation: c.r.operationID(),

@@ -21,8 +21,8 @@ import (
 // annotations are under "metadata".
 type content map[string]any
 
-// UnmarshalJSON decodes whole numbers as integers, as API objects have them. So a content keeps
-// its token when the log stores and returns it.
+// UnmarshalJSON decodes whole numbers as integers, as API objects have them. So a content has the
+// same token (hash) after the log has stored and returned it.
 func (c *content) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, (*map[string]any)(c))
 }

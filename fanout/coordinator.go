@@ -199,13 +199,14 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 	return op, err
 }
 
-// Start recovers the open operations of the log and then sweeps all peers, every SweepEvery until
-// ctx ends. It also finishes abandoned changes of the membership, and writes notes. A sweep deletes
-// reservations of dead operations, restores missing guards and replicas, and finishes removals.
-// After each sweep, Start adopts objects without a claim if their kind sets AdoptApplied. Start
-// logs failures to Options.Logger, or else to the logger in ctx, and retries. It blocks, and
-// returns nil when ctx has ended. A short-lived program need not call Start: without it, each
-// operation first settles the open operations of the log.
+// Start recovers the open operations of the log and then sweeps (checks and repairs) all peers,
+// every SweepEvery until ctx ends. It also finishes abandoned changes of the membership, and writes
+// notes (Options.NoteEvery). A sweep deletes reservations of operations on which no coordinator
+// works, restores missing guards and replicas, and finishes removals. After each sweep, Start
+// adopts objects without a claim if their kind sets AdoptApplied. Start logs failures to
+// Options.Logger, or else to the logger in ctx, and retries. It blocks, and returns nil when ctx
+// has ended. A short-lived program need not call Start: without it, each operation first settles
+// the open operations of the log.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
 	defer func() { _ = c.executor.tails.wait(context.WithoutCancel(ctx)) }()

@@ -24,9 +24,9 @@ type machine interface {
 	Over() bool
 }
 
-// drive executes the commands of m until m is over. For each command it calls begin between two
-// steps of the machine, and then runs, in a goroutine of its own, the function that begin
-// returned. When ctx ends, drive expires the machine, which then has the duration cleanup to end.
+// drive executes the commands of m until m is over. For each command it calls begin, while m takes
+// no step, and then runs the function that begin returned, in a goroutine of its own. When ctx
+// ends, drive calls m.Expire; m then has the duration cleanup to end.
 func drive(ctx context.Context, m machine, cleanup time.Duration, begin func(protocol.Command) func(context.Context) protocol.Reply) error {
 	d := newDriver(m, cleanup, begin)
 	defer d.close()

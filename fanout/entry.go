@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// logEntry is the log entry of the operation that this coordinator works on, as last written.
-// Its writes take turns: those of the operation and, in a shared log, the signs of life.
+// logEntry is the log entry of the operation that this coordinator works on, as last written. Only
+// one write of it runs at a time: a write of the operation or, in a shared log, a sign of life.
 type logEntry struct {
 	entries *entries
 	turn    chan struct{} // holds one element during a write

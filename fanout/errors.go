@@ -17,7 +17,8 @@ import (
 
 var (
 	// ErrAborted means that an operation ended without effect, for good. Its objects in an
-	// unreachable peer are dead, and a sweep deletes them when the peer answers.
+	// unreachable peer hold no name, and a sweep (a check and repair of all peers) deletes them
+	// when the peer answers.
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
 	// ErrEnded means that an operation is not in effect and never will be again, but may have been in

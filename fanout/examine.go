@@ -21,12 +21,13 @@ type finding struct {
 	underWay  bool
 	unclaimed bool   // an object without a claim has the name of a committed object
 	open      string // ID of the operation that is open in the log
-	mend      met    // the object whose sweep repairs it; empty if no sweep does
+	mend      met    // the object that a sweep has to repair; empty if a sweep cannot repair the fault
 	mendAt    string
 }
 
-// examine judges a survey. It is pure. A finding may have been repaired since the survey, so a
-// caller reads the object again before it acts on a finding.
+// examine returns the faults that a survey shows, and the work under way. It is pure. A fault may
+// have been repaired since the survey, so a caller reads the object again before it acts on a
+// finding.
 func (s survey) examine() []finding {
 	var findings []finding
 	for _, key := range s.keys() {

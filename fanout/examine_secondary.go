@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// secondary judges a guard or a replica by its primary, which the survey read after it.
+// secondary examines a guard or replica m by the state of its primary, which the survey read later.
 func (e *examination) secondary(peer string, m met) {
 	of := m.view.Of(e.mode)
 	switch {
@@ -30,7 +30,7 @@ func (e *examination) secondary(peer string, m met) {
 	}
 }
 
-// secondaryOf judges a guard or a replica whose primary's peer was read.
+// secondaryOf is secondary for a guard or replica whose primary's peer was read.
 func (e *examination) secondaryOf(peer string, m met) {
 	of := m.view.Of(e.mode)
 	primary, ok := e.survey.late[e.key][of.Peer]
@@ -105,8 +105,8 @@ func releaseOf(kind string, key types.NamespacedName) string {
 	return command
 }
 
-// overfull adds a finding if a guard carries payload. Callers skip a guard whose primary is
-// pending, because that guard may be deleted together with its primary.
+// overfull adds a finding if a guard carries payload. Callers skip a guard whose primary was read
+// and is pending, because that guard may be deleted together with its primary.
 func (e *examination) overfull(peer string, m met) {
 	if m.view.Overfull(e.mode) {
 		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(e.mode).Peer)

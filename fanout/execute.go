@@ -90,7 +90,7 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	return reply, err
 }
 
-// stepOf returns the name of a command in texts.
+// stepOf returns the name of a command in error texts.
 func stepOf(verb protocol.Verb) string {
 	switch verb {
 	case protocol.Put:
@@ -129,8 +129,8 @@ func roleOf(command protocol.Command) string {
 	}
 }
 
-// operationID returns the ID that the log and the caller know. After an attempt gave way to a
-// rival, the claims of the next attempt have another ID.
+// operationID returns the ID that the log and the caller know. The claims have another ID if an
+// earlier attempt of the request gave way to a rival (another operation on the name).
 func (r *runner) operationID() string {
 	if id := r.entry.present().ID; id != "" {
 		return id
@@ -138,7 +138,7 @@ func (r *runner) operationID() string {
 	return r.journal.Operation.ID
 }
 
-// sleep waits for one quantum, with jitter so that rivals fall out of step.
+// sleep waits for one quantum (see executor.quantum), with jitter so that rivals fall out of step.
 func (r *runner) sleep(ctx context.Context) protocol.Reply {
 	quantum := r.executor.quantum()
 	timer := time.NewTimer(quantum*3/4 + rand.N(quantum/2+1))

@@ -44,7 +44,7 @@ func (x *executor) runner(kind Kind, key types.NamespacedName, machine *protocol
 	return r
 }
 
-// quantum returns the length of one pause of a machine.
+// quantum returns the length of one pause of a machine: LeaseTimeout has 60 quanta.
 func (x *executor) quantum() time.Duration { return x.opts.LeaseTimeout / lease }
 
 // sweepRunner returns a runner that sweeps one object in peer. If watch is set and the object is a
@@ -87,8 +87,9 @@ func (x *executor) sweepOne(ctx context.Context, kind Kind, peer region.PeerName
 	return r.run(ctx)
 }
 
-// outlast waits, without a reservation, until the older rival to which a request gave way is no
-// longer pending, or deletes that rival's reservation after a lease without a sign of life.
+// outlast waits for the older rival to which a request gave way, while the request holds no
+// reservation. It waits until the rival is no longer pending, or deletes the rival's reservation
+// after a lease without a sign of life.
 func (x *executor) outlast(ctx context.Context, kind Kind, key types.NamespacedName, result protocol.Result) {
 	obj := kind.object(key, nil)
 	// The result does not matter: the next attempt reads the name itself.

@@ -61,7 +61,7 @@ type Changing struct {
 	Peer region.PeerName
 	// Coordinator is the coordinator that began the change, or the last one that continued it.
 	Coordinator string
-	// In are the peers whose slots the change holds, in order.
+	// In are the peers whose PeerSets have the change in spec.change, ordered by name.
 	In []region.PeerName
 }
 
@@ -210,8 +210,7 @@ func (m met) names(operation string) bool {
 		slices.ContainsFunc(v.History, func(r protocol.Revision) bool { return r.Operation == operation })
 }
 
-// of reports whether m is an object with a readable claim, and whether m.names returns true for
-// the operation.
+// of reports whether m is an object with a readable claim, and names the operation (see m.names).
 func (m met) of(operation string) bool {
 	return m.obj != nil && m.bad == nil && m.view.Claimed && m.names(operation)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // namesNextHome returns true if m names another object as its home, and that object may not be the
-// primary yet. Either m has yielded to that object and still has the protocol's finalizer, or m is
-// a replica whose primary was lost with its peer.
+// primary yet. Either m was the primary, has yielded to that object in a move, and still has the
+// protocol's finalizer, or m is a replica whose primary was lost with its peer.
 func (s survey) namesNextHome(m met) bool {
 	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
 		!m.view.Primary(protocol.Mode(s.kind.Mode))
@@ -26,7 +26,8 @@ func (s survey) namesNextHome(m met) bool {
 func (s survey) gaveUp(m met) bool { return s.namesNextHome(m) && m.view.Finalizer }
 
 // yielded returns the former primary of a name: the object that has yielded and still has the
-// protocol's finalizer. If several objects have yielded, it returns the one with the latest term.
+// protocol's finalizer. If several objects have yielded, it returns the one of the latest move
+// (with the highest Home.Term).
 func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) {
 	for _, p := range slices.Sorted(maps.Keys(s.late[key])) {
 		if y := s.late[key][p]; s.gaveUp(y) && (!ok || y.view.Home.Term > m.view.Home.Term) {
@@ -84,7 +85,7 @@ func (s survey) explainMoving(e *Explanation, from string, m met) {
 	e.Next = "it only rolls forward: Recover or any sweep ends the move"
 }
 
-// changes returns the changes of the membership that hold the slot of a PeerSet.
+// changes returns the changes of the membership that a PeerSet has in spec.change.
 func (s survey) changes() []Changing {
 	var all []Changing
 	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {

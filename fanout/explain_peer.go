@@ -60,7 +60,7 @@ func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanati
 		p.Text = "it was applied without a claim: it takes effect nowhere, holds the name here and is never deleted by the protocol"
 		p.Next = "that a person adopts or deletes it (Adopt)"
 	case !m.view.Primary(protocol.Mode(s.kind.Mode)):
-		// The secondary appeared between the two reads.
+		// The secondary appeared between the two reads of the survey.
 		p = s.explainSecondary(key, objectAt{peer, m})
 	default:
 		s.explainPrimary(m, &p)

@@ -16,7 +16,8 @@ import (
 type Class string
 
 const (
-	// ClassRepair is repaired by a sweep, and by an audit with repair.
+	// ClassRepair is repaired by a sweep (a check and repair of all peers), and by an audit with
+	// repair.
 	ClassRepair Class = "Repair"
 	// ClassIdentity means that a peer is not the cluster that the ring knows, that this cannot
 	// be checked, or that PeerSets and configuration differ. Nothing is repaired while a peer

@@ -79,8 +79,8 @@ func scrubRefused(err error) error {
 }
 
 const (
-	// guardPatience bounds the dry run of a guard. Without an answer the add continues, and its
-	// create decides.
+	// guardPatience is the time limit of the dry run of a guard. Without an answer in time the add
+	// continues: the real create shows the result.
 	guardPatience = 2 * time.Second
 	// guardUnasked is the pause before the next dry run in a peer that forbids dry runs or does
 	// not support them, for example because of a webhook.
@@ -134,9 +134,9 @@ func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 }
 
 // checkGuards sends each peer except the target a dry run of the kind's guard, before anything is
-// written. It sends no further dry run to a peer that accepted a guard of the kind. err is set
-// only if a peer rejects the guard or Kind.Guard fails. unasked has the errors of the peers whose
-// dry run gave no result: in these peers the create decides.
+// written. It sends no further dry run to a peer that accepted a guard of the kind. err is set only
+// if a peer rejects the guard or Kind.Guard fails. unasked has the errors of the peers whose dry
+// run gave no result: there only the create shows whether the peer accepts the guard.
 func (b *submitter) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
 	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
 		return nil, nil

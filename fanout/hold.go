@@ -27,7 +27,8 @@ import (
 
 // Hold is a removal that a plain delete of a primary requests and that is not committed: the object
 // stays in effect in all peers. A Hold also describes guards and replicas whose primary is lost:
-// they stay until the primary's peer has come back, or until a release.
+// they stay until the primary's peer has rejoined (Coordinator.Comeback), or until a person
+// releases them.
 type Hold struct {
 	// Reason is "Occupied" while the object's namespace holds an object, "Unknown" while a peer
 	// cannot report whether the namespace holds one, "TooMany" if Options.RemovalCap was

@@ -170,8 +170,8 @@ func (l link) refusal(step keyStep, req request) error {
 	}
 }
 
-// sightEnded looks in all peers for an operation that has ended. A removal counts as found if
-// all peers were read and none has an object of the name.
+// sightEnded looks in all peers for objects that show an operation that has ended. A removal counts
+// as found if all peers were read and none has an object of the name.
 func (b *submitter) sightEnded(ctx context.Context, req request, j journal, l link) (seen protocol.Sighting, unread map[string]error, err error) {
 	peers, err := b.clusters.peers(ctx)
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// identities records which cluster answered for each peer, and judges all these clusters
-// together. A Conn never changes its cluster, so each Conn is identified once. When a later read
-// returns a changed PeerSet, identities judges again. It is safe for concurrent use.
+// identities records which cluster answered for each peer, and decides for all these clusters
+// together which of them belong to the ring. A Conn never changes its cluster, so each Conn is
+// identified once. When a later read returns a changed PeerSet, identities decides again. It is
+// safe for concurrent use.
 type identities struct {
 	turn chan struct{} // holds one element while a goroutine asks all peers
 
@@ -43,8 +44,8 @@ func newIdentities() *identities {
 	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, cannotStoreRing: map[*region.Conn]bool{}}
 }
 
-// standing reports whether conn's cluster was identified. err is why the cluster's answers do not
-// count; nil if they count.
+// standing reports whether conn's cluster was identified. err is why the coordinator must not use
+// the cluster's answers; nil if it may use them.
 func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +64,8 @@ func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	}
 }
 
-// of returns the identity that the cluster behind conn reported. Its Problem is why the cluster's
-// answers do not count; nil if they count.
+// of returns the identity that the cluster behind conn reported. Its Problem is why the coordinator
+// must not use the cluster's answers; nil if it may use them.
 func (s *identities) of(conn *region.Conn) PeerIdentity {
 	_, problem := s.standing(conn)
 	s.mu.Lock()
@@ -77,7 +78,7 @@ func (s *identities) of(conn *region.Conn) PeerIdentity {
 	return out
 }
 
-// judge judges again if something has changed. The caller holds mu.
+// judge decides again which clusters are right, if an identity has changed. The caller holds mu.
 func (s *identities) judge() {
 	if s.judged != nil {
 		return
@@ -191,8 +192,8 @@ func (s *identities) keepsNoRing(conn *region.Conn) {
 }
 
 // due reports whether meetAll asks conn's peer now. meetAll asks a peer that was not identified
-// yet. If again is set, because the cluster for which meetAll was called was refuted, meetAll also
-// asks identified peers. due limits how often a peer is asked, and records the time.
+// yet. With again it also asks identified peers, because the cluster for which meetAll was called
+// turned out to be the wrong one. due limits how often a peer is asked, and records the time.
 func (s *identities) due(conn *region.Conn, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +243,8 @@ func (cs *clusters) meetAll(ctx context.Context, conn *region.Conn) error {
 	if snapshot == nil {
 		return nil
 	}
-	// The caller's deadline does not apply: a peer that answers after that deadline would have no
-	// vote.
+	// The caller's deadline does not apply: a slow peer would have no part in the decision which
+	// clusters belong to the ring.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hasty)
 	defer cancel()
 	var (
@@ -259,7 +260,7 @@ func (cs *clusters) meetAll(ctx context.Context, conn *region.Conn) error {
 		wg.Go(func() {
 			m, err := cs.ask(ctx, other)
 			if err != nil {
-				return // a peer that does not answer has no vote
+				return // only peers that answer take part in the decision
 			}
 			mu.Lock()
 			defer mu.Unlock()

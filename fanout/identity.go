@@ -111,17 +111,17 @@ func (e *ReturnedError) Error() string {
 // Unwrap returns ErrReturned.
 func (e *ReturnedError) Unwrap() error { return ErrReturned }
 
-// returningKey is the context key of the peer that a call brings back.
+// returningKey is the context key of the restored peer that a call readmits.
 type returningKey struct{}
 
-// returning returns a context under which calls trust peer although it was restored, because
-// these calls bring the peer back.
+// returning returns a context whose calls trust peer although it was restored from an older state:
+// these calls readmit the peer (see Comeback).
 func returning(ctx context.Context, peer region.PeerName) context.Context {
 	return context.WithValue(ctx, returningKey{}, peer)
 }
 
-// excused returns true if err is the *ReturnedError of a peer, and the calls under ctx bring this
-// peer back.
+// excused returns true if err is the *ReturnedError of a peer, and ctx is the context of calls that
+// readmit this peer (see returning).
 func excused(ctx context.Context, err error) bool {
 	returned, ok := errors.AsType[*ReturnedError](err)
 	peer, _ := ctx.Value(returningKey{}).(region.PeerName)
@@ -145,7 +145,7 @@ func wrongPeer(peer region.PeerName, i protocol.Identification) error {
 
 // trust returns nil if the coordinator may use the answers of conn's peer and write to it: its
 // cluster is the one that the ring knows, or belongs to no ring yet. trust sends requests only if
-// this connection was not judged yet, or was refuted.
+// the cluster of this connection was not identified yet, or was found to be the wrong one.
 func (cs *clusters) trust(ctx context.Context, conn *region.Conn) error {
 	known, err := cs.identities.standing(conn)
 	if known && err == nil {

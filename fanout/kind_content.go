@@ -50,13 +50,15 @@ func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
 	return k.Claim.read(obj)
 }
 
-// SeesEdits reports whether an edit without a revision can be distinguished from fields that a
-// server filled in. It returns true if the claim is in the spec, or if Payload is set.
+// SeesEdits reports whether the protocol can distinguish an edit by hand, which writes no new
+// revision, from fields that a server filled in. It is true if the claim is in the spec, or if
+// Payload is set.
 func (k Kind) SeesEdits() bool { return k.Claim.annotation == "" || k.Payload != nil }
 
 // Claims returns the fields of obj that only coordinators write, by their paths: the protocol's
-// state, the annotations of this package, and its finalizer. Programs that write objects for others
-// compare them, so that these others cannot write them. It is pure and does not modify obj.
+// state, the annotations of this package, and its finalizer. A program that writes objects on
+// behalf of its users compares them before and after, to reject changes. It is pure and does not
+// modify obj.
 func (k Kind) Claims(obj *unstructured.Unstructured) map[string]any {
 	claims := map[string]any{}
 	if obj == nil {
@@ -80,8 +82,8 @@ func (k Kind) Claims(obj *unstructured.Unstructured) map[string]any {
 	return claims
 }
 
-// Reclaim returns a copy of obj with the protocol's state and the annotations of this package as in
-// the object of. It does not change finalizers. It is pure.
+// Reclaim returns a copy of obj in which the protocol's state and the annotations of this package
+// are replaced by those of the object of. It does not change finalizers. It is pure.
 func (k Kind) Reclaim(obj, of *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	annotations := obj.GetAnnotations()

@@ -113,8 +113,9 @@ func (id *Identity) sign(ctx context.Context, entry wal.Entry, j journal, ring p
 	return err
 }
 
-// ofThisRing returns the journal of an entry that may be settled here. If a peer shows the
-// operation, the journal gets this ring, which the next write of the entry stores.
+// ofThisRing returns the data of a log entry. It returns an error if this coordinator may not
+// settle the entry. If a peer shows the operation, the data gets this ring, which the next write of
+// the entry stores.
 func (id *Identity) ofThisRing(ctx context.Context, entry wal.Entry) (journal, error) {
 	j, err := decodeJournal(entry)
 	if err != nil {

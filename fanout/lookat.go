@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// lookAt surveys one name.
+// lookAt surveys one name: it reads the name twice in all peers.
 func (v *surveyor) lookAt(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
 	return v.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 		return v.readPeer(ctx, kind, key, peer)

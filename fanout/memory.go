@@ -20,8 +20,8 @@ type memory struct {
 
 	mu         sync.Mutex
 	contents   map[string]content                    // by token
-	objects    map[string]*unstructured.Unstructured // as read, by incarnation
-	views      map[string]protocol.Object            // of objects, by incarnation
+	objects    map[string]*unstructured.Unstructured // as read, by UID and resourceVersion
+	views      map[string]protocol.Object            // of the objects, by UID and resourceVersion
 	finalizers map[region.PeerName]*FinalizerError   // finalizers of other controllers that block the object's deletion, as last read
 }
 

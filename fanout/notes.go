@@ -32,9 +32,9 @@ func (p *pace) due(every time.Duration) bool {
 	return true
 }
 
-// takeNotes writes into each member's PeerSet the epochs of the other members' PeerSets. A
-// member whose epoch is below one that another member has noted was restored from an older
-// state.
+// takeNotes writes into each member's PeerSet the epochs of the other members' PeerSets. An epoch
+// rises with each write of a PeerSet. A member whose epoch is below one that another member has
+// noted was restored from an older state.
 func (w *sweeper) takeNotes(ctx context.Context) error {
 	if w.opts.NoteEvery < 0 || !w.noting.due(w.opts.NoteEvery) {
 		return nil

@@ -60,9 +60,9 @@ func (cl caller) list(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 	return reply, err
 }
 
-// sweepNamespace sweeps every Reserved object in the namespace, and replies with the objects that
-// remain. The stage in the reply is that of the object, or for a Reserved object the stage of its
-// primary if the sweep found the primary.
+// sweepNamespace sweeps every Reserved object in the namespace, which deletes the leftovers among
+// them, and replies with the objects that remain. The stage in the reply is that of the object, or
+// for a Reserved object the stage of its primary if the sweep found the primary.
 func (cl caller) sweepNamespace(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
 	found, err := cl.occupants(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}

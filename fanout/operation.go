@@ -42,10 +42,10 @@ const (
 	PeerGone PeerState = "Gone"
 	// PeerUnchanged: the operation did not change this peer.
 	PeerUnchanged PeerState = "Unchanged"
-	// PeerPending: the peer has not confirmed the operation yet, or the operation is in doubt. For an
-	// add without effect: the peer did not answer or is no longer configured, so a dead reservation
-	// may be left there. The next Recover or sweep that reaches the peer, or the peer's next join,
-	// deletes that reservation.
+	// PeerPending: the peer has not confirmed the operation yet, or the operation is in doubt. For
+	// an add without effect: the peer did not answer or is no longer configured, so a reservation
+	// that holds no name may be left there. The next Recover or sweep that reaches the peer, or the
+	// peer's next join, deletes that reservation.
 	PeerPending PeerState = "Pending"
 )
 

@@ -75,8 +75,8 @@ type Options struct {
 
 	// MaxInFlight is how long a peer may still apply a request whose answer was lost. An aborted
 	// operation whose reservation may yet appear stays in the log for that time. Zero means 5
-	// minutes. Safety does not depend on MaxInFlight: a late reservation is dead, and a sweep
-	// deletes it.
+	// minutes. Safety does not depend on MaxInFlight: a reservation that appears later holds no
+	// name, and a sweep deletes it.
 	MaxInFlight time.Duration
 
 	// Observer receives events. May be nil.
@@ -140,10 +140,10 @@ const (
 	Fail Unreachable = iota
 	// Wait retries until the context ends, and then has the effect of Fail.
 	Wait
-	// Forward, for removals, continues without the peer. For an object that exists once, the
-	// peer's guard is dead once the primary is deleted, and is swept when the peer answers
-	// again. For an object that exists everywhere, Remove returns while the removal waits for
-	// the peer.
+	// Forward, for removals, continues without the peer. For an object that exists once, the peer's
+	// guard holds no name once the primary is deleted, and a sweep deletes the guard when the peer
+	// answers again. For an object that exists everywhere, Remove returns while the removal waits
+	// for the peer.
 	Forward
 )
 

@@ -32,17 +32,17 @@ func (cs *clusters) acquaint(ctx context.Context) {
 	}
 	for p := range cs.directory.Snapshot().Peers() {
 		if conn, err := cs.directory.Conn(p.Name); err == nil {
-			// One call identifies all peers; those that do not answer have no vote.
+			// One call identifies all peers; those that do not answer are left out.
 			_ = cs.meetAll(region.WithAttempt(ctx, new(region.Attempt)), conn)
 			return
 		}
 	}
 }
 
-// checkLog returns an error that wraps ErrOtherLog if an operation of another ring is open in
-// the log: its absence in this ring does not mean that it was undone. An entry that stores its
-// ring vouches for all later entries, so checkLog stops there. Once the log is checked and the
-// ring is known, checkLog does nothing.
+// checkLog returns an error that wraps ErrOtherLog if an operation of another ring is open in the
+// log: a coordinator of this ring does not find its objects, and must not take it for undone. After
+// an entry that stores this ring, no later entry is of another ring, so checkLog stops there. Once
+// the log is checked and the ring is known, checkLog does nothing.
 func (id *Identity) checkLog(ctx context.Context) error {
 	if id.logOurs.Load() {
 		return nil

@@ -30,7 +30,7 @@ type setReader struct {
 
 	mu    sync.Mutex
 	known map[region.PeerName]*knownSet
-	// Lists that most PeerSets have in common, kept once.
+	// The lists of members that were last decoded; equal lists share memory.
 	listed  []v1alpha1.Member
 	members []protocol.Member
 }
@@ -94,9 +94,8 @@ func (s *setReader) read(ctx context.Context, conn *region.Conn) (*readSet, erro
 	return read, nil
 }
 
-// common lets equal lists share their memory. The parameter had is the list of an earlier call.
-// The result shared is had if had equals list, and otherwise list. The caller passes the result
-// now as had in the next call.
+// common lets equal lists share memory. The parameter had is the result now of the previous call.
+// If list equals had, common returns had twice, and otherwise list twice.
 func common[T comparable](list, had []T) (shared, now []T) {
 	if slices.Equal(list, had) {
 		return had, had

@@ -33,7 +33,8 @@ type Plan struct {
 	// Peers are the states of the peers after the Add. Err is why a peer would reject its write, or
 	// does not answer, and Elapsed is the measured round trip.
 	Peers region.Results[PeerState]
-	// Leftovers are, by peer, the dead operations whose reservations Add would delete first.
+	// Leftovers are, by peer, the uncommitted and abandoned operations whose reservations Add would
+	// delete first.
 	Leftovers map[region.PeerName]string
 }
 
@@ -81,8 +82,8 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	if plan, err := c.submitter.planned(ctx, req, op); plan != nil || err != nil {
 		return plan, err
 	}
-	// The lease is one quantum and the start is in the future: every rival is older, and the
-	// plan waits for none.
+	// The lease is the shortest one, a quantum (see executor.quantum), and the start is in the
+	// future: every rival is older, and the plan waits for none.
 	op.Lease = 1
 	op.Start = time.Now().AddDate(100, 0, 0).UnixMicro()
 	r := c.executor.runner(kind, req.key, protocol.New(op), journal{Operation: op, Content: content})
@@ -267,8 +268,8 @@ func (pl planner) refusal(ctx context.Context, result protocol.Result) error {
 	return fmt.Errorf("%s would be %w: %w", operationName(pl.r.machine.Op.Action, pl.r.kind, pl.r.key), ErrAborted, pl.r.conclusion().cause(ctx, result))
 }
 
-// latency sums the round trips of the protocol: the primary; then at once the secondaries and the
-// reads in the target; then the commit; then, if the kind exists everywhere, the activation. It
+// latency sums the round trips of the protocol: the primary; then in parallel the secondaries and
+// the reads in the target; then the commit; then, if the kind exists everywhere, the activation. It
 // adds two writes of the log.
 func (pl planner) latency() time.Duration {
 	var target, others time.Duration

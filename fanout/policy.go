@@ -76,7 +76,8 @@ func policyOf(k Kind) policy {
 	}
 	return policy{
 		key: k.Claim.annotation, stages: []string{"Reserved", "Configured", "Decided", "Removing"},
-		// A write may replace a guard's payload by the content of a guard, and marks that content.
+		// A write may replace a guard's payload by the content of a guard, if it changes
+		// guardAnnotation.
 		scrub: `(variables.newClaim.contains('"role":"Secondary"') && variables.newMark != '' && variables.newMark != variables.oldMark)`,
 	}
 }

@@ -20,8 +20,9 @@ type PeerIdentity struct {
 	UID types.UID
 	// Set is the cluster's PeerSet; nil if the cluster has none.
 	Set *v1alpha1.PeerSet
-	// Problem is why the cluster's answers do not count: a *WrongPeerError, a *ReturnedError, or
-	// an error that wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they count.
+	// Problem is why the Coordinator does not use the cluster's answers: a *WrongPeerError, a
+	// *ReturnedError, or an error that wraps region.ErrIdentityUnknown or region.ErrSameCluster;
+	// nil if it uses them.
 	Problem error
 }
 
@@ -54,7 +55,7 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 	}
 	asked, _ := region.Each(ctx, id.clusters.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (answer, error) {
 		m, err := within(ctx, id.opts.CallTimeout, func(ctx context.Context) (meeting, error) { return id.clusters.ask(ctx, conn) })
-		return answer{m, explain(conn.Peer(), "identify", err)}, nil // Each drops the UID of an answer with an error
+		return answer{m, explain(conn.Peer(), "identify", err)}, nil // not as an error of Each, which would drop the UID
 	})
 	var met []meeting
 	for o := range asked.All() {
@@ -89,12 +90,12 @@ func (id *Identity) Peers(ctx context.Context) (region.Results[PeerIdentity], er
 	return region.ResultsOf("identify", outcomes...), nil
 }
 
-// Recognize returns nil if the answers of a configured peer count: its cluster is the one that the
-// ring knows under its name, or belongs to no ring yet. Otherwise the error wraps a
-// *WrongPeerError, a *ReturnedError or region.ErrIdentityUnknown, or is why the peer does not
+// Recognize returns nil if the Coordinator uses the answers of a configured peer: its cluster is
+// the one that the ring knows under its name, or belongs to no ring yet. Otherwise the error wraps
+// a *WrongPeerError, a *ReturnedError or region.ErrIdentityUnknown, or is why the peer does not
 // answer. A program that reads peers from its own caches calls Recognize before it acts on an
-// object's absence. Recognize sends requests only if the cluster was not identified yet or its
-// answers do not count, and blocks for at most Options.CallTimeout.
+// object's absence. Recognize sends requests only if the cluster was not identified yet or was
+// rejected before, and blocks for at most Options.CallTimeout.
 func (id *Identity) Recognize(ctx context.Context, peer region.PeerName) error {
 	_, err := id.clusters.trusted(ctx, peer)
 	return explain(peer, "identify", err)

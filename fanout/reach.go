@@ -16,8 +16,8 @@ import (
 const (
 	// hasty is the time limit of a call that is likely to time out.
 	hasty = time.Second
-	// reserve is how long no operation asks a peer that fails its probes, after a call to it has
-	// timed out.
+	// reserve is the time after a timeout in which a peer gets no request, if its health probes
+	// fail.
 	reserve = 5 * time.Second
 )
 
@@ -49,8 +49,8 @@ func (r *reach) noteSilence(peer region.PeerName, err error) {
 	r.silentAt[peer] = time.Now()
 }
 
-// mayBeStarting reports whether a call to peer got no answer less than the duration beginning ago,
-// so that a 403 may come from a server that has not read its roles yet.
+// mayBeStarting reports whether a 403 from peer may come from an API server that has not read its
+// roles yet: a call to peer got no answer less than the duration beginning ago.
 func (r *reach) mayBeStarting(peer region.PeerName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

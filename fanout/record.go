@@ -35,8 +35,8 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 			UID: d.UID, RV: d.Version, Committed: d.Decided, Of: protocol.Ref{Peer: d.Target, UID: d.TargetUID},
 		}}
 		if e := r.entry.present(); own && e.Version != "" {
-			// A coordinator that took the entry over while this process was paused writes it
-			// from then on: the version that this process knows must stay stale.
+			// If another coordinator took the entry over while this process was paused, keep the
+			// old version: each later write by this process must then fail as stale.
 			reply.Decision.Taken = d.Owner != e.Owner
 			if !reply.Decision.Taken {
 				e.Version = d.Version
@@ -60,7 +60,7 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 	}
 	reply, err := logged(err)
 	if reply.Code == protocol.Denied {
-		reply = protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable} // no peer has rejected anything
+		reply = protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable} // the log rejected the write, not a peer
 	}
 	return reply, err
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // RemovalCap limits the removals that plain deletes of primaries request (kubectl delete, the
-// deletion of a CRD), for kinds that exist Everywhere. It is exceeded if more than Objects and
-// more than Share of the primaries of one kind in one peer have an uncommitted request. Then
-// each request is held until a person releases it. All counts are read from the peer's API
-// server, so every coordinator decides alike and a restart changes nothing. Calls of
+// deletion of a CRD), for kinds that exist Everywhere. It is exceeded if more than Objects and more
+// than Share of the primaries of one kind in one peer have a request that is neither committed nor
+// released. Then each request is held until a person releases it. All counts are read from the
+// peer's API server, so every coordinator decides alike and a restart changes nothing. Calls of
 // Coordinator.Remove are not counted.
 type RemovalCap struct {
 	// Objects is the number of requests that may always continue; zero: 5; negative: no limit.

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// lease is the length of a lease in quanta.
+// lease is the number of quanta (see executor.quantum) in a lease.
 const lease = 60
 
 // runner runs one machine: it executes the machine's commands against peers and log, and
@@ -73,7 +73,7 @@ func (r *runner) driver() *driver {
 type logWrite struct {
 	entry   wal.Entry
 	outcome []byte
-	result  outcome // of a withdrawal or an ending
+	result  outcome // of the commands Withdraw and Forget
 	skip    bool
 	err     error
 }
@@ -86,7 +86,8 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{result: r.conclusion().result(r.machine.Result)}
 	case protocol.Begin, protocol.Advance:
 		if !r.journal.Origin.Known() {
-			// No peer answered in time when the operation was submitted. It acts only in peers that have answered since.
+			// The ring was unknown at the submission: no peer had answered in time. The operation
+			// acts only in peers that have answered since.
 			r.journal.Origin = r.executor.clusters.identities.origin()
 		}
 		j := r.journal
@@ -117,7 +118,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 // failure returns why the last calls to peer failed; nil if they did not.
 func (r *runner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
 
-// timed records what its machine waits for when the machine expires.
+// timed is a machine that records, when it expires, which calls it waits for.
 type timed struct {
 	machine
 	troubles *troubles

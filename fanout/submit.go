@@ -177,7 +177,7 @@ func sameCluster(one, other region.PeerName, uid types.UID) error {
 // fingerprint returns a hash that identifies a request.
 func fingerprint(req request, op protocol.Operation) string {
 	parts := []any{req.action, req.kind.GroupKind().String(), keyString(req.key), op.Payload, req.target, req.uid}
-	if req.base != 0 || req.version != "" { // earlier logs have neither
+	if req.base != 0 || req.version != "" { // the fingerprints in earlier logs were made without them
 		parts = append(parts, req.base, req.version)
 	}
 	sum, err := hash(parts...)

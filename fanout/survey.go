@@ -38,7 +38,7 @@ type survey struct {
 	sets        map[string]protocol.PeerSet
 }
 
-// lookout surveys a kind in the peers, or one name of it.
+// lookout is a func that surveys all objects of a kind in the peers, or those of one name.
 type lookout func(ctx context.Context, kind Kind, peers []string) survey
 
 // surveyor reads what the peers hold.
@@ -77,7 +77,7 @@ func (v *surveyor) lookTwice(kind Kind, peers []string, read fetch) survey {
 	return s
 }
 
-// drop discards everything that was read from a peer, because the peer's answers do not count.
+// drop discards everything that was read from a peer, because its cluster must not be trusted.
 func (s *survey) drop(peer string, why error) {
 	s.unread[peer] = why
 	delete(s.sets, peer)

@@ -20,7 +20,8 @@ import (
 // sweepers bounds the number of concurrent sweeps of objects.
 const sweepers = 16
 
-// sweeper deletes the objects of dead operations, restores missing secondaries, and adopts objects.
+// sweeper deletes the objects of dead (uncommitted and abandoned) operations, restores missing
+// secondaries, and adopts objects.
 type sweeper struct {
 	opts      *Options
 	clusters  *clusters
@@ -93,9 +94,9 @@ func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key 
 	return errors.Join(append(errs, err)...)
 }
 
-// mendAll repairs the given findings. If reservations are among them, it looks again and repairs
-// the secondaries of those that it deleted: secondaries count as pending until their primary is
-// gone.
+// mendAll repairs the given findings. If reservations are among them, it surveys the peers again
+// and repairs the remaining secondaries: the secondaries of a reservation can be deleted only once
+// the reservation is gone.
 func (w *sweeper) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
 	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
 	n, err := w.mend(ctx, kind, findings)
@@ -112,7 +113,7 @@ func (w *sweeper) mendAll(ctx context.Context, kind Kind, peers []string, findin
 // failure of the peer.
 var errWatched = errors.New("it has been watched for long enough")
 
-// forLease bounds the watch of a reservation, which is long if the reservation is alive.
+// forLease bounds the watch of a reservation, which has no end while the reservation is alive.
 func (w *sweeper) forLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, 2*w.opts.LeaseTimeout+w.opts.CallTimeout, errWatched)
 }

@@ -56,8 +56,8 @@ func (t *tails) wait(ctx context.Context) error {
 // most Options.CallTimeout plus Options.Cleanup for each Add.
 func (c *Coordinator) Wait(ctx context.Context) error { return c.executor.tails.wait(ctx) }
 
-// answer runs the machine until its caller can get a result. rest, unless nil, does the
-// remaining work in the background; the caller must call it once.
+// answer runs the machine until the result for the caller is certain. rest, unless nil, continues
+// the machine in the background, to make the commit durable; the caller must call it once.
 func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Result, rest func(), err error) {
 	promised := func() bool {
 		_, ok := r.machine.Promise()

@@ -78,7 +78,7 @@ func (n *inspector) traces(ctx context.Context) (found []trace, unread map[strin
 	return found, unread, nil
 }
 
-// trace is a Trace with the objects whose sweep ends it, the primary first.
+// trace is a Trace with the objects that a sweep repairs to end it, the primary first.
 type trace struct {
 	Trace
 	kind  Kind
@@ -113,7 +113,7 @@ func (s survey) trace(key types.NamespacedName) []trace {
 }
 
 // moving returns the trace of an unfinished move, in which the object m in the peer from has
-// yielded.
+// yielded (is the primary no longer).
 func (s survey) moving(key types.NamespacedName, from string, m met) trace {
 	return trace{kind: s.kind, sweep: []objectAt{{from, m}}, Trace: Trace{
 		Action:  string(protocol.Move),

@@ -66,8 +66,8 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 	return o, c, nil
 }
 
-// digestOf returns the digest of a request for the content of obj; token is that content's
-// token.
+// digestOf returns the digest that a request with the content of obj has; token is that content's
+// token (hash).
 func (k Kind) digestOf(obj *unstructured.Unstructured, token string) string {
 	if k.Payload == nil && k.Mode == Everywhere {
 		return token

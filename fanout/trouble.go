@@ -143,8 +143,8 @@ func (t *troubles) expire() {
 	}
 }
 
-// brief is how long a normal call may take. awaited does not report a younger call if there is
-// another cause of the wait.
+// brief is how long a normal call may take. awaited does not report a call that began less than
+// brief before the deadline, if there is another cause of the wait.
 const brief = time.Second
 
 // awaited returns an error that names the peers for which the operation waited at the caller's

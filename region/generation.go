@@ -144,8 +144,8 @@ func (g *generation) accepted() {
 }
 
 // await waits until a newer generation is in use or the peer has left its Ring, and reports whether this happened in
-// time. It waits at most until bound after the first 401 since the peer last accepted this generation, so that
-// permanently rejected credentials do not delay every request.
+// time. The time ends when bound has passed since the first of several 401 in a row, so that permanently rejected
+// credentials do not delay every request.
 func (g *generation) await(ctx context.Context, bound time.Duration) bool {
 	g.mu.Lock()
 	if g.firstRejected.IsZero() {

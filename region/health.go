@@ -9,7 +9,7 @@ import "time"
 type HealthState int
 
 const (
-	// Unknown means not probed yet, or too few probes to decide.
+	// Unknown means that no probe has succeeded yet, and too few have failed for Unhealthy.
 	Unknown HealthState = iota
 	// Healthy means that the peer is reachable.
 	Healthy

@@ -41,7 +41,7 @@ type Kept struct {
 
 	mu     sync.Mutex
 	file   *Snapshot // what the file held at the start; nil: nothing
-	at     time.Time // when that was published by the source
+	at     time.Time // when the source published the content of file
 	latest *Snapshot // the last Snapshot of the source; nil: none yet
 	stale  bool      // the published Snapshot is the one of the file
 }

@@ -53,7 +53,7 @@ func (k *Kept) saving(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			select {
-			case <-k.changed: // the last change
+			case <-k.changed: // a change that is not saved yet
 				_ = k.save(ctx)
 			default:
 			}

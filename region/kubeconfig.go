@@ -87,7 +87,7 @@ func checkShape(k *clientcmdv1.Config) error {
 	return nil
 }
 
-// inCluster and inUser begin the names of fields in errors.
+// inCluster and inUser are the prefixes of the names of fields in errors.
 const (
 	inCluster = "clusters[0].cluster."
 	inUser    = "users[0].user."

@@ -76,7 +76,7 @@ func (m *member) run(ctx context.Context) {
 				continue
 			}
 			m.conn.rotation.Store(nil)
-			// The previous failures may have come from the old credentials.
+			// Probe at once: the previous failures may have come from the old credentials.
 			probe.end()
 			due.Reset(0)
 		case <-due.C:

@@ -144,8 +144,8 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	return max(p.opts.backoff(p.failures)-spent, minBackoff)
 }
 
-// ask reads /readyz, and the UID of the cluster once per generation of the credentials. A peer that forbids reading the
-// UID is healthy too.
+// ask reads /readyz, or /version if that gives 403 or 404, and the UID of the cluster once per generation of the
+// credentials. A peer that forbids reading the UID is healthy too.
 func (p *prober) ask(ctx context.Context) (identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()

@@ -196,8 +196,8 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// claim records that m reaches the cluster uid, and returns the name of the peer that reached it first, which may be
-// m's.
+// claim records that m reaches the cluster uid, unless another member reached it first. It returns the name of the peer
+// that reached it first, which may be m's.
 func (r *Ring) claim(uid types.UID, m *member) PeerName {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,6 +14,6 @@ import (
 type Shard interface {
 	// Owns reports whether this replica owns the key. It does no I/O.
 	Owns(key string) bool
-	// Watch yields a generation number after each change of ownership, until ctx ends. Loops ignore it.
+	// Watch yields a generation number after each change of ownership, until ctx ends. Loops do not use the number.
 	Watch(ctx context.Context) iter.Seq[uint64]
 }

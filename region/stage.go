@@ -14,7 +14,7 @@ import (
 type stage struct{ reached atomic.Int32 }
 
 const (
-	unsent    int32 = iota // or the transport does not trace
+	unsent    int32 = iota // nothing was sent yet, or the transport does not trace
 	resolving              // the host name
 	dialing
 	handshaking // or later: the server's kernel accepted the connection

@@ -18,8 +18,8 @@ import (
 // with this header instead, like a request of callerTransport.
 type ownTransport struct{ conn *Conn }
 
-// RoundTrip sends req on the current generation. A 401 is decided before a request has any effect, so a request with
-// any verb may be sent again, once per newer generation, if its body can be rewound.
+// RoundTrip sends req with the current generation of the credentials. A 401 is decided before a request has any effect,
+// so a request with any verb may be sent again, once per newer generation, if its body can be rewound.
 func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.conn.current.Load()
 	if err := t.conn.verified(req.Context(), g); err != nil {
@@ -97,7 +97,7 @@ func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.conn.send(g, asCaller, req)
 }
 
-// generationTransport sends requests on one generation, whether it is in use or not.
+// generationTransport sends requests with one generation of the credentials, whether it is in use or not.
 type generationTransport struct {
 	conn *Conn
 	g    *generation

@@ -54,8 +54,8 @@ func (c *Conn) identify(ctx context.Context, g *generation) (types.UID, error) {
 	return uid, nil
 }
 
-// verified returns nil if requests may be sent on g. If the UID of the peer is pinned and g was not verified yet, it
-// first reads the UID of the cluster that g reaches.
+// verified returns nil if requests may be sent on g. If Peer.UID was set and g was not verified yet, it first reads the
+// UID of the cluster that g reaches.
 func (c *Conn) verified(ctx context.Context, g *generation) error {
 	if !c.pinned || g.uid.Load() != nil {
 		return nil

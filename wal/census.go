@@ -9,9 +9,9 @@ import (
 	"hash/fnv"
 )
 
-// census is the count and the hash sum of the names in the buckets of entries and of idempotency keys. Each commit
-// writes it. A damaged name, or a name lost with its page, is therefore detected and does not count as absent: bbolt
-// has no checksums for keys.
+// census is the number of the names in the buckets of entries and of idempotency keys, and the sum of their hashes.
+// Each commit that changes them writes it. A damaged name, or a name lost with its page, is therefore detected and does
+// not count as absent: bbolt has no checksums for keys.
 type census struct{ count, sum uint64 }
 
 func nameSum(bucket string, key []byte) uint64 {

@@ -14,8 +14,9 @@ import (
 // commit.
 const maxBatch = 256
 
-// request is one writing call, sent to the owner. After the owner has received the request, the result of the call
-// depends only on the outcome of a commit, and no longer on the end of the call's context.
+// request is one writing call, sent to the owner (the only goroutine that writes). After the owner has received the
+// request, the result of the call depends only on the outcome of a commit, and no longer on the end of the call's
+// context.
 type request struct {
 	id    string
 	apply func(*state) (Entry, error)
@@ -71,8 +72,8 @@ func (f *File) turn(ctx context.Context, op string, do func() error) error {
 	}
 }
 
-// group describes the callers at the end of a commit. Callers whose calls have just ended are likely to call again
-// soon. If the next commit starts before they do, their calls wait for the end of this commit.
+// group describes the callers at the end of a commit. A caller whose call has just ended is likely to call again soon.
+// If the next commit starts before that, the new call waits until that commit has ended, too.
 type group struct {
 	callers  int           // callers whose call waits or has just been answered
 	patience time.Duration // how long gather may wait: a small fraction of a commit's time

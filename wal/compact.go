@@ -76,7 +76,7 @@ func (f *File) compact(ctx context.Context) (err error) {
 	return nil
 }
 
-// lapse latches the File: after a crash, the path may name either file, so no write would be safe.
+// lapse makes all later calls fail: after a crash, the path may name either file, so no write would be safe.
 func (f *File) lapse(err error) error {
 	f.latch.set(fmt.Errorf("compact: %w", err))
 	return f.latch.refusal()

@@ -240,8 +240,8 @@ func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
 	return err
 }
 
-// settle latches the File after a failure. If bbolt panicked with locks held, the owner may be blocked by one of
-// these locks: settle then releases the calls that wait for the owner.
+// settle makes all later calls fail, after a failure. If bbolt panicked with locks held, the owner may be blocked by
+// one of these locks: settle then releases the calls that wait for the owner.
 func (f *File) settle(err error) {
 	f.latch.set(err)
 	f.mu.Lock()

@@ -124,8 +124,8 @@ type inspection struct {
 	format, schema []byte
 	stored         census
 	storedErr      error
-	counted        census // computed from the names in the file
-	meant          census // computed from the names in the records
+	counted        census // computed from the keys under which the records are stored
+	meant          census // computed from the names that the records repeat
 	storedSeen     bool
 }
 

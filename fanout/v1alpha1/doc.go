@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the API types of the group fanout.atoll.dev: PeerSet,
-// which names the peers of a ring in each of them, and [Fanout], the claim that
+// Package v1alpha1 holds the API types of the group fanout.atoll.dev: PeerSet, the
+// object in each peer that lists the peers of the ring, and [Fanout], the state that
 // every object under the fan-out protocol carries in spec.fanout. Operation, the
 // record of one operation in a central log, is in wal/v1alpha1.
 //

@@ -35,7 +35,8 @@ const (
 	StageConfigured Stage = "Configured"
 	// StageActive is a committed object of a kind that exists everywhere.
 	StageActive Stage = "Active"
-	// StageDecided is a committed primary whose target is another peer.
+	// StageDecided is a committed primary whose target is another peer. This release only
+	// reads it.
 	StageDecided Stage = "Decided"
 	// StageRemoving is a primary whose removal is committed.
 	StageRemoving Stage = "Removing"
@@ -53,8 +54,8 @@ const (
 	RoleSecondary Role = "Secondary"
 )
 
-// Fanout is the protocol's part of an object. Only coordinators write it; an object without
-// a claim in it is inert.
+// Fanout is the protocol's part of an object. Only coordinators write it. The protocol does
+// not manage an object without a claim in it.
 //
 // The rules about adding and dropping this field are at the object's spec: a transition
 // rule on an optional field is not evaluated when the field is dropped.
@@ -107,8 +108,8 @@ type Fanout struct {
 	// +optional
 	Revision *Revision `json:"revision,omitempty"`
 
-	// History lists the latest revisions, on the primary only, oldest first. An update that
-	// lost a reply learns from it whether it was committed.
+	// History lists the latest revisions, on the primary only, oldest first. A coordinator
+	// that lost the reply to an update reads here whether it was committed.
 	//
 	// +optional
 	// +listType=atomic
@@ -143,8 +144,8 @@ type Claim struct {
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`
 
-	// Start is when the request first began. Together with the operation's ID it orders
-	// rivals, and decides nothing else.
+	// Start is when the request first began. Start and the operation's ID order rivals
+	// (operations on the same name), and decide nothing else.
 	Start metav1.MicroTime `json:"start"`
 
 	// Epoch is the epoch of the target's PeerSet that the coordinator had read, for people.
@@ -172,8 +173,8 @@ type Claim struct {
 	// +optional
 	Primary *ObjectRef `json:"primary,omitempty"`
 
-	// Record is the UID of the operation's record in a central log, which
-	// decides about the claim.
+	// Record is the UID of the operation's record in a central log (of the first
+	// release), which decides whether the operation is committed.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -266,7 +267,7 @@ type Home struct {
 	// +kubebuilder:validation:Minimum=1
 	Term int64 `json:"term"`
 
-	// Yielded marks the old home while a move is under way.
+	// Yielded marks the old home during a move, and replicas whose primary was lost.
 	//
 	// +optional
 	Yielded bool `json:"yielded,omitempty"`

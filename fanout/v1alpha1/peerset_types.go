@@ -31,8 +31,8 @@ const (
 )
 
 // PeerSet lists the peers of the ring as one peer knows them. Each peer has one, named
-// "default". A coordinator reads it together with its own writes of an operation, and so
-// learns of members that it has not configured.
+// "default". A coordinator reads it during each operation, and so learns of members that
+// it has not configured.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=ps,categories=atoll
@@ -77,7 +77,7 @@ type PeerSetSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Members []Member `json:"members"`
 
-	// Departed are former members. Guards and replicas of their primaries hold no name.
+	// Departed are former members. Guards and replicas whose primary was there hold no name.
 	//
 	// +optional
 	// +listType=map
@@ -85,21 +85,22 @@ type PeerSetSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Departed []Departure `json:"departed,omitempty"`
 
-	// Change is the slot of the one membership change under way.
+	// Change is the membership change under way. A PeerSet has this one slot for it.
 	//
 	// +optional
 	Change *Change `json:"change,omitempty"`
 
 	// Epoch grows with each write of this object. It cannot be compared with another
-	// peer's, only with the epochs of this peer that others have noted. A comeback raises
-	// it to the next multiple of 1,000,000,000, which begins another life of the peer.
+	// peer's, only with the epochs of this peer that others have noted. A comeback (the
+	// rejoin of a restored peer) raises it to the next multiple of 1,000,000,000, above
+	// all epochs from before.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Epoch int64 `json:"epoch"`
 
 	// Notes are the epochs of the other members as this peer's coordinators read them. A
 	// member whose own epoch is lower than a noted one was restored from an older state:
-	// its answers do not count until it has come back.
+	// coordinators do not use its answers until its comeback (its rejoin) is done.
 	//
 	// +optional
 	// +listType=map
@@ -187,7 +188,7 @@ type Departure struct {
 
 // Change is a membership change under way.
 type Change struct {
-	// ID identifies the change. Every write of the change requires it.
+	// ID identifies the change, which writes a PeerSet only while this ID is in it.
 	//
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
@@ -221,7 +222,7 @@ type Change struct {
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by,omitempty"`
 
-	// Anchor is the peer whose slot was taken first and is freed last.
+	// Anchor is the peer whose slot (spec.change) the change took first and frees last.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

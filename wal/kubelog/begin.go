@@ -95,7 +95,8 @@ func keyName(key string) string {
 	return "key." + hex.EncodeToString(sum[:])
 }
 
-// hold takes the key of mine for mine. If another record holds the key, hold returns that record.
+// hold creates the object that holds the key of the record mine, or takes it over from a deleted record. If another
+// record holds the key, hold returns that record.
 func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	key := l.record(wal.Entry{ID: keyName(mine.Spec.Key), Key: mine.Spec.Key, Owner: mine.Spec.Holder}, v1alpha1.OperationKey)
 	key.Spec.Began, key.Spec.Action, key.Spec.Object = mine.Spec.Began, "", ""

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/v1alpha1"
 )
 
-// Decision implements [wal.Log] for the records of the first release. End withdraws an undecided
+// Decision implements [wal.Log] for the records of the first release. A call of End withdraws (aborts) an undecided
 // record.
 func (l *Log) Decision(ctx context.Context, id string) (wal.Decision, error) {
 	ctx, cancel, err := l.readContext(ctx)

@@ -19,9 +19,9 @@
 //     needs no such object: the record that is named ID holds it.) A record becomes an entry only once it holds its
 //     key.
 //   - Changes are compare-and-swap on the resourceVersion, so that two programs never both advance one entry.
-//   - A lost answer is replaced by a read. Every write has a token of its own. By this token the log recognizes a
-//     write of its own that is already stored, even if client-go has repeated the request (as it may do after an
-//     answer with Retry-After).
+//   - If the answer to a write is lost, the log reads the record. Every write has a token of its own, by which the log
+//     recognizes a write of its own that is already stored, even if client-go has repeated the request (as it may do
+//     after an answer with Retry-After).
 //   - Takeover: a program that finds an entry unchanged for a time of its choice (a Coordinator of package fanout
 //     waits one lease) writes itself into Owner by Advance. If the former owner continues, it gets wal.ErrStale.
 //   - In the first release, the record of an add was the add's commit point. A Log reads such records until they have

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// An abortJob deletes the operation's own reservations.
+// An abortJob deletes the operation's own reservations: its objects in stage Reserved, which hold
+// the name.
 type abortJob struct{ m *Machine }
 
 // begin begins to delete the operation's own reservations: the primary first, so that no commit can
@@ -81,9 +82,10 @@ func (s fenceTask) takeDown(o Object) {
 }
 
 // tookDown records that the primary with the UID uid was not committed, and is deleted or
-// terminating. This proves the abort, unless a commit may have been sent to a primary with another
-// UID: a create that was sent twice can be applied a second time, after the first primary was
-// committed and removed. Then the ending is Ended.
+// terminating. Then the operation is Aborted. Exception: if a commit may have been applied to a
+// primary with another UID, the operation is Ended, because it may have been in effect for a while.
+// A create that was sent twice makes such a second primary, after the first one was committed and
+// removed.
 func (j abortJob) tookDown(uid string) {
 	m := j.m
 	m.Result.Ending = Aborted
@@ -92,8 +94,8 @@ func (j abortJob) tookDown(uid string) {
 	}
 }
 
-// gone records that the primary does not exist. If no commit was sent, the operation is Aborted;
-// otherwise it is Ended.
+// gone records that the primary does not exist. If no commit can have been applied, the operation
+// is Aborted. Otherwise it is Ended: it may have been in effect before it was removed.
 func (j abortJob) gone() {
 	m := j.m
 	m.Result.Ending = Aborted
@@ -102,8 +104,8 @@ func (j abortJob) gone() {
 	}
 }
 
-// unfenced ends the strand although the primary may still exist. If a commit may have been sent,
-// the ending is InDoubt.
+// unfenced ends the strand (the state of this task) although the primary may still exist: its peer
+// is unreachable or refused the request. If a commit may have been applied, the ending is InDoubt.
 func (s fenceTask) unfenced() {
 	m := s.m
 	peer := s.Peer
@@ -119,7 +121,8 @@ func (s fenceTask) unfenced() {
 func (j abortJob) leave(peer string) {
 	m := j.m
 	if m.Withdrawn {
-		// The central record of the operation is deleted, so an object that appears late is dead.
+		// The record of this add of the first release is deleted. So an object that appears late is dead: it
+		// no longer holds the name.
 		return
 	}
 	m.Result.Keep = true
@@ -141,9 +144,9 @@ func (j abortJob) afterFencing() {
 	}
 }
 
-// clean deletes the operation's secondaries. If the ending of an Everywhere operation is Ended, its
-// missing primary may have been committed, and the home may have moved. Such an operation searches
-// for the home before it deletes secondaries.
+// clean deletes the operation's secondaries. Exception: if an Everywhere operation is Ended, its
+// missing primary may have been committed, and its home may have moved to another peer. Then clean
+// first searches for the home.
 func (j abortJob) clean() {
 	m := j.m
 	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
@@ -214,10 +217,10 @@ func (s cleanTask) afterRead(r Reply) {
 	}
 }
 
-// inEffectElsewhere reports whether o shows that the object is in effect, although the peer of its
-// first home no longer has it. o was read in another peer. It shows this if it is evidence of its
-// primary, or if it is Active and names a home that replaced a lost one. An object whose removal a
-// person has released shows nothing.
+// inEffectElsewhere reports whether o, read in another peer, shows that the object is in effect
+// although the peer of its first home no longer has it. o shows it if it is evidence (an Active
+// replica proves the commit), or if it is Active and names a home that was elected to replace a
+// lost one. An object that a person has released shows nothing.
 func (o Object) inEffectElsewhere() bool {
 	return !o.Released && (o.Evidence(Everywhere) || o.active() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }

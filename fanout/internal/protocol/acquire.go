@@ -71,7 +71,8 @@ func (s acquireTask) step(r Reply) {
 	case stepStray:
 		s.afterStray(r)
 	case stepFence:
-		// Read the object that has the name again: if its primary was deleted, the object is dead.
+		// Read the object that has the name again. If its primary was deleted, this object is dead: it no
+		// longer holds the name, and may be deleted.
 		s.takeover(r)
 	case stepRemove:
 		if r.Class == Applied || r.Code == NotFound {
@@ -116,9 +117,10 @@ func (s acquireTask) afterStray(r Reply) {
 	s.judged(v, Object{})
 }
 
-// takeover handles the reply to a request that should settle the object which has the name, such as
-// a delete or a fence. It reads this object again. It fails the strand instead if the peer rejected
-// the request, is not configured, or stays unavailable.
+// takeover handles the reply to a request that should free or settle the name, such as the delete
+// of a dead object or of an abandoned reservation (a fence). It reads the object that has the name
+// again. Instead it fails the strand (the state of this task) if the peer rejected the request, is
+// not configured, or stays unavailable.
 func (s acquireTask) takeover(r Reply) {
 	switch {
 	case r.Code == Denied, r.Code == NoSuchPeer:
@@ -234,8 +236,8 @@ func (s acquireTask) ownObject() {
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
 	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
-		// The secondary names another primary: it may come from a create that was sent twice. A
-		// secondary is never bound to another primary.
+		// The secondary names another primary: it may come from a create that was sent twice. That reference
+		// never changes, so the secondary is useless for this operation.
 		s.markUnsure()
 		s.fail(Contended)
 	default:
@@ -283,10 +285,10 @@ func (s acquireTask) judged(v verdict, y Object) {
 	}
 }
 
-// linger waits one quantum and then reads the object that has the name again, in case it was
-// deleted. It fails the strand instead if the operation is stopping or its deadline has passed. It
-// also fails the strand of a Hasty operation after a lease, or after a few quanta if the lease is
-// shorter.
+// linger waits one quantum (a fraction of the lease) and then reads the object that has the name
+// again, in case it was deleted. It fails the strand instead if the operation is stopping or its
+// deadline has passed. If Op.Patience is Hasty, it also fails the strand after one lease, but not
+// before a few quanta have passed.
 func (s acquireTask) linger() {
 	m := s.m
 	s.Tries++

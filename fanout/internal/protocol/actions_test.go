@@ -45,8 +45,9 @@ const (
 	actTake
 )
 
-// action is one step of the scheduler. a is the number of a process, a message or a peer, depending
-// on the kind. Some kinds need a second number: b is the number of a peer, a process or a record.
+// action is one step of the model, such as the delivery of a message or the crash of a process. a is
+// the number of a process, a message or a peer, depending on the kind. Some kinds need a second
+// number: b is the number of a peer, a process or a record.
 type action struct {
 	kind kind
 	a, b uint8
@@ -56,8 +57,8 @@ func (c Command) remote() bool {
 	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
-// rivalPending reports whether the rival of p may yet be committed. The rival is the reservation to
-// which p gave way, or which p found in its way.
+// rivalPending reports whether the rival of p may yet be committed. The rival is another operation's
+// reservation of the name (an object in stage Reserved), which p's result has as Holder.
 func (w *world) rivalPending(p *proc) bool {
 	at := w.store.index(p.result.HolderAt)
 	if at < 0 {
@@ -67,7 +68,7 @@ func (w *world) rivalPending(p *proc) bool {
 	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved && (o.Claim.Record == "" || o.Undecided())
 }
 
-// do applies an action to w, which the caller has cloned.
+// do applies an action to w in place. A caller that needs the old state has cloned it.
 func (w *world) do(a action) {
 	if a.kind&inside != 0 {
 		w.lodger.do(action{a.kind &^ inside, a.a, a.b})
@@ -243,7 +244,7 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Limit: w.cfg.limit(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		// A sweep that lists an object in a peer always has this peer configured.
+		// A sweep (a check and repair of all peers) meets an object only in a configured peer.
 		if j == at || !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
 			op.Peers = append(op.Peers, peerName(j))
 		}

@@ -10,9 +10,10 @@ import (
 )
 
 // afterReserving begins to create the secondaries, after the target has replied to the create of
-// the primary. So two operations with different targets cannot both commit. Each of them would need
-// a secondary in the target of the other operation, created after its own primary, and before the
-// other operation's primary took the name there. So each primary would be older than the other one.
+// the primary. Because of this order, two operations with different targets cannot both commit.
+// Each would need a secondary in the other's target, created after its own primary and before the
+// other's primary took the name there. So each primary would be older than the other one, which is
+// impossible.
 func (j addJob) afterReserving() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -23,7 +24,8 @@ func (j addJob) afterReserving() {
 }
 
 // claimOthers takes the name in each configured peer except the target. In parallel it reads the
-// PeerSets and the namespace's owner, on which the commit depends.
+// PeerSets (each peer's list of the members) and the owner of the object's namespace, such as an
+// Account. The commit depends on both.
 func (j addJob) claimOthers() {
 	m := j.m
 	m.enter(claiming)
@@ -66,8 +68,9 @@ func (s peerSetTask) step(r Reply) {
 	}
 }
 
-// misfit ends the strand because its peer has no PeerSet, and so is no member. Its reason replaces
-// an earlier reason: in a peer that was never made a member, the other requests fail, too.
+// misfit fails the operation because the task's peer has no PeerSet, and so is no member. This
+// reason replaces an earlier one: in a peer that never became a member the other requests fail,
+// too, and their errors would hide the cause.
 func (s peerSetTask) misfit(problem string) {
 	m := s.m
 	if m.Result.Reason != Membership {
@@ -101,7 +104,7 @@ func (s ownerTask) step(r Reply) {
 }
 
 // A beatTask raises the primary's heartbeat every half lease while the operation creates its
-// secondaries.
+// secondaries. Other operations may delete a reservation that does not change for a lease.
 type beatTask struct{ strand }
 
 func (s beatTask) step(r Reply) {
@@ -132,8 +135,8 @@ func (s beatTask) step(r Reply) {
 
 // afterClaiming compares the configured peers, which all hold the name for this operation by now,
 // with the PeerSets. The PeerSet of the primary's peer was read after the primary was created. A
-// join adds the newcomer to this PeerSet before it lists the primaries. So either the join lists
-// this primary, or the PeerSet lists the newcomer.
+// join of a new peer adds the peer to this PeerSet before it lists the primaries. So either the
+// join finds this primary, or this operation finds the new peer in the PeerSet.
 func (j addJob) afterClaiming() {
 	m := j.m
 	if m.Stopping || m.Expired {
@@ -151,9 +154,9 @@ func (j addJob) afterClaiming() {
 	m.spawn(taskAdvance, "")
 }
 
-// membership compares the configured peers with the members that the target's PeerSet lists, and
-// checks that the PeerSet of each other peer lists the target. It returns the first problem, or ""
-// if it finds none.
+// membership checks that the target is Active, that the members which the target's PeerSet lists
+// are the configured peers, that each peer's cluster has the peer's name, and that the PeerSet of
+// each other peer lists the target. It returns the first problem, or "" if it finds none.
 func (j addJob) membership() string {
 	m := j.m
 	if m.Set.Self.Peer != m.Op.Target {

@@ -7,12 +7,14 @@ import "strings"
 
 // An adoption gives the protocol control of an object that a person applied. It creates the
 // secondaries first and writes the claim last, in one conditional write. The object is never
-// Reserved, so no process may fence it. A failed adoption deletes nothing: a secondary names the
-// UID of the unclaimed object, so it is valid while that object exists, and dead afterwards.
+// Reserved, so no process may delete it as an abandoned reservation. A failed adoption deletes
+// nothing: a secondary names the UID of the unclaimed object. It is valid while that object exists,
+// and afterwards is dead: any process may delete it.
 
-// adoptionOf returns the operation ID in the claims of an adoption of the object with the UID uid.
-// The ID is the same for every coordinator: so claims with one ID belong to one object, also after
-// its home moved, and concurrent adoptions share their guards.
+// adoptionOf returns the operation ID that an adoption of the object with the UID uid writes into
+// all its claims (a claim shows which operation took the name). Every coordinator writes the same
+// ID. So claims with one ID belong to one object, also after its home moved, and concurrent
+// adoptions share their guards.
 func adoptionOf(uid string) string { return adoptionPrefix + uid }
 
 const adoptionPrefix = "adopt-"
@@ -82,7 +84,7 @@ func (s meetTask) met() {
 		m.Primary = o
 		s.fail(Missing)
 	case !o.Claimed && o.Terminating:
-		m.Unsure = false // no attempt can land on a terminating object
+		m.Unsure = false // no commit can be applied to a terminating object
 		s.fail(Departing)
 	default:
 		m.Present = true
@@ -124,8 +126,9 @@ func (j adoptJob) afterMeeting() {
 	}
 }
 
-// unadopted ends an adoption without effect. Its secondaries stay: they are valid while the object
-// that was to be adopted exists.
+// unadopted ends an adoption that is not in effect. If a commit may have been applied, the ending
+// is Ended, otherwise Aborted. The secondaries stay: they are valid while the object that was to be
+// adopted exists.
 func (j adoptJob) unadopted() {
 	m := j.m
 	if m.Unsure {
@@ -135,15 +138,16 @@ func (j adoptJob) unadopted() {
 	m.end(Aborted)
 }
 
-// guards reports whether o is a live secondary of the object to adopt, whichever adoption
-// created it.
+// guards reports whether o is a secondary of the object to adopt and is not terminating. This or
+// any other adoption may have created o.
 func (j adoptJob) guards(o Object) bool {
 	m := j.m
 	return m.Op.Action == Adopt && o.Claimed && !o.Primary(m.Op.Mode) && !o.Terminating && o.Of(m.Op.Mode) == m.Record.Primary
 }
 
 // waiting completes o, the secondary that an adoption creates. A replica gets revision 0, because a
-// person may edit the object before the adoption commits, so the committed content may be another.
+// person may edit the object before the adoption commits. Then the committed content differs from
+// the replica's.
 func (j adoptJob) waiting(o Object) Object {
 	m := j.m
 	o.Claim.Operation = adoptionOf(m.Primary.UID)
@@ -220,7 +224,8 @@ func (s adoptTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object
 	if r.Code == OK && o.UID == m.Record.Primary.UID && o.RV != m.Primary.RV && !o.Claimed {
-		// The object has changed and no attempt was applied, so no earlier attempt can land.
+		// The object has another resourceVersion and no claim. So no earlier commit attempt was applied, and
+		// none can be applied later.
 		m.Unsure = false
 	}
 	switch {

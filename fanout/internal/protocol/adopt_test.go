@@ -9,7 +9,8 @@ func adoption(id, target string) plan {
 	return plan{op: Operation{ID: id, Action: Adopt, Target: target, Start: 1}}
 }
 
-// adoptSmall are configurations with objects that persons applied and with edits by persons.
+// adoptSmall are configurations with edits by persons, and with adoptions: operations that commit an
+// object which a person applied.
 var adoptSmall = []config{
 	{name: "adoption, edit, timeout", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, persons: persons{edits: 1}, plans: []plan{adoption("x", "a")}},
 	{name: "adoption, crash, timeout", peers: 2, strangers: "a", timeouts: 1, crashes: 1, plans: []plan{adoption("x", "a")}},
@@ -42,7 +43,7 @@ var adoptSmall = []config{
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
 }
 
-// adoptDeep are configurations with adoptions whose exploration takes longer.
+// adoptDeep are more of these configurations. Their exploration takes longer.
 var adoptDeep = []config{
 	{name: "4a person at a, add at b, adoption", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, crashes: 1,
 		plans: []plan{add("y", "b", 2, "q"), adoption("x", "a")}},
@@ -210,7 +211,8 @@ var adoptMutants = []broken{
 	}, want: "I7"},
 }
 
-// unseenEdit returns a mutant that hides edits of the home from tasks of kind j.
+// unseenEdit returns a mutant in which tasks of kind j do not notice that a person has edited the
+// home (the primary of an Everywhere object).
 func unseenEdit(j task) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
 		if p.strand(c).Task == j && c.Verb == Read && r.Object.Edited() {

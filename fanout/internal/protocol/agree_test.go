@@ -8,8 +8,8 @@ func agreeing(p plan) plan {
 	return retrying(p)
 }
 
-// agreements are configurations whose adds accept any committed content, and configurations
-// whose reservations carry no content.
+// agreements are configurations with adds that succeed if another operation has committed the
+// object, with any content, and configurations whose reservations carry no content.
 var agreements = []config{
 	{name: "two live agreements", mode: Everywhere, peers: 2, lease: live, allSucceed: true, inert: true,
 		plans: []plan{agreeing(add("x", "a", 1, "p")), agreeing(add("y", "b", 2, "q"))}},

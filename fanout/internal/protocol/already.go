@@ -3,8 +3,8 @@
 
 package protocol
 
-// owner ends the strand because the object y in peer owns the name. If y is committed and has the
-// effect that this operation wants, the operation is already done.
+// owner ends the strand (the state of this task) because the object y in peer owns the name. If y
+// is committed and has the effect that this operation wants, the operation is already done.
 func (s acquireTask) owner(peer string, y Object) {
 	m := s.m
 	if y.Committed() && (addJob{m}).satisfies(y) {
@@ -35,11 +35,12 @@ func (j addJob) satisfies(y Object) bool {
 	}
 }
 
-// alreadyDone ends an operation whose effect another operation has committed. It brings an
-// Everywhere object to every peer.
+// alreadyDone ends an operation whose effect another operation has committed. Before that it brings
+// an Everywhere object to every peer, and binds the guards of a Once object if this is a resumed
+// adoption.
 func (j addJob) alreadyDone() {
 	m := j.m
-	m.Result.Pending = nil // the committed object does not wait for peers with a leftover of this operation
+	m.Result.Pending = nil // Pending names peers with leftovers of this operation, not of the committed one
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 	if m.Op.Mode == Once && m.Op.Action == Adopt && m.Resumed {
@@ -57,8 +58,9 @@ func (j addJob) alreadyDone() {
 	bringJob{m}.begin()
 }
 
-// heldAfterAll ends an add that first found the effect that it wants in a home which had yielded, and
-// then found that the next home has other content, is being removed, or does not exist.
+// heldAfterAll ends an add that found the effect that it wants in a former home, which had yielded
+// its place to another replica. It then found that the next home has other content, is being
+// removed, or does not exist.
 func (j addJob) heldAfterAll(o Object, peer string) {
 	m := j.m
 	m.Result.Holder, m.Result.HolderAt = o, peer

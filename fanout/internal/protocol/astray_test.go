@@ -4,8 +4,8 @@
 package protocol
 
 // astray is the state of a peer whose credentials lead for a while to a cluster of the same name in
-// another ring. As in the runtime, a reply counts only after the cluster behind the connection was
-// identified.
+// another ring. As in the runtime, the protocol gets replies only of a cluster that is identified as
+// the peer's own. Otherwise it treats the peer as unreachable.
 type astray struct {
 	now, over bool
 	other     cell // the other ring's cluster
@@ -106,7 +106,7 @@ var astrayDeep = []config{
 	{name: "A's credentials lead elsewhere, X@A, a crash", peers: 2, astray: "a", crashes: 1, sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
 }
 
-// astrayMutants break the comparison of clusters.
+// astrayMutants break the rules by which processes recognize the wrong cluster and ignore it.
 var astrayMutants = []broken{
 	{rule: "R1 the cluster of a peer is compared", want: "I2", cfg: misled(mutant{
 		judged: func(found map[string]Presence) {

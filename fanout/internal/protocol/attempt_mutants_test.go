@@ -3,8 +3,8 @@
 
 package protocol
 
-// attemptMutants break the rules for attempts of unknown result whose peer is restored
-// meanwhile.
+// attemptMutants break the rules that prevent a wrong result of an operation or a rejoin whose peer
+// is restored from a backup meanwhile.
 var attemptMutants = []broken{
 	{rule: "R16 an abort counts as proved only if its peer was not restored meanwhile", want: "I4: x says aborted", cfg: config{
 		peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},

@@ -7,9 +7,9 @@ package protocol
 // afterwards. If that peer was restored from a backup meanwhile, its state proves nothing: the
 // commit may have been in effect and then lost.
 
-// lifetime is the number of epochs in one life of a peer: a rejoin raises the epoch to the next
-// multiple of lifetime. Between two rejoins, each write of the peer's PeerSet raises the epoch by
-// one.
+// lifetime is the number of epochs in one life of a peer (the time between two rejoins). The epoch
+// is a counter in the peer's PeerSet: each write of the PeerSet raises it by one, and a rejoin
+// raises it to the next multiple of lifetime.
 const lifetime = 1_000_000_000
 
 // nextLife returns the first epoch after the next rejoin of a peer whose PeerSet has this epoch

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Belonging is the relation between an operation of a log and the ring that a coordinator works
-// on.
+// Belonging is the relation between an operation of a log and the ring (the set of peers) that a
+// coordinator works on.
 type Belonging uint8
 
 const (
-	// Belongs: the operation is of this ring, or has no effect anywhere. It may be settled.
+	// Belongs: the operation is of this ring, or has no effect anywhere. Recovery may finish or undo it.
 	Belongs Belonging = iota
 	// Unclear: a member that could show the operation was not read. Leave the operation alone until
 	// that member has been read.
@@ -48,10 +48,11 @@ func Belong(entry, now Origin, effectless bool, seen Sighting) Belonging {
 	}
 }
 
-// Effectless reports whether an open operation has no effect anywhere and its recovery gives it
-// none: no commit was sent, or the log has recorded its end without effect. The result is false for
-// an adoption, because recovery runs an adoption again. An add of the first release that a central
-// record decides has no effect while the record is undecided: then the caller sets undecided.
+// Effectless reports whether an open operation (whose entry is still in the log) has no effect
+// anywhere and its recovery gives it none: no commit was sent, or the log has recorded its end
+// without effect. The result is false for an adoption, because recovery runs an adoption again. An
+// add of the first release may be decided by a record in a central log. Then the result is
+// undecided: the caller sets it if that record is not committed yet.
 func Effectless(op Operation, record Record, state string, undecided bool) bool {
 	switch {
 	case op.Action == Adopt:
@@ -66,7 +67,8 @@ func Effectless(op Operation, record Record, state string, undecided bool) bool 
 }
 
 // EffectlessChange reports whether an open change of the membership has no effect anywhere and its
-// recovery gives it none. Recovery does not begin a change that cannot have taken a slot.
+// recovery gives it none. This is the case if the change cannot have taken a slot (the lock in a
+// PeerSet that a change must hold). Recovery does not begin such a change.
 func EffectlessChange(record ChangeRecord) bool { return record.Anchor == "" }
 
 // Shows reports whether object o shows an operation of the log: o names an operation with one of

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBelong covers all inputs: the ring of the entry, whether this ring is known, whether the
-// operation is effectless, and the sighting of the operation.
+// TestBelong covers all inputs: the ring that the log entry names, whether the coordinator knows the
+// ID of its own ring, whether the operation is effectless (has no effect in any ring), and whether
+// the peers show the operation.
 func TestBelong(t *testing.T) {
 	none, this, other := Origin{}, Origin{Ring: "r", Clusters: map[string]string{"a": "u"}}, Origin{Ring: "s"}
 	for _, now := range []Origin{none, this} {

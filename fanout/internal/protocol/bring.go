@@ -5,13 +5,14 @@ package protocol
 
 import "slices"
 
-// A bringJob brings a committed object to every peer that must have it.
+// A bringJob brings a committed object to every peer that must have it: it creates or repairs the
+// secondaries.
 type bringJob struct{ m *Machine }
 
-// begin begins to bring a committed object to every peer that must have it, and notifies the kind.
-// If the home has moved or was edited, begin first searches for the home or commits the edit. If
-// the object is being removed, begin ends the operation. Any process may run it, at any time and
-// repeatedly.
+// begin begins to bring a committed object to every peer that must have it, and calls the
+// activation hook of the object's kind. If the home (the primary of an Everywhere object) has moved
+// or was edited, begin first searches for the home or commits the edit. If the object is being
+// removed, begin ends the operation. Any process may run it, at any time and repeatedly.
 func (j bringJob) begin() {
 	m := j.m
 	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
@@ -59,9 +60,9 @@ func (j bringJob) superfluous() {
 	}
 }
 
-// spread starts a strand for every member except the primary's peer. While the membership is
-// unknown, it starts one for every configured peer instead. It also starts one for a peer that is
-// evacuated and no longer a member.
+// spread starts a strand (a task of this kind) for every member except the primary's peer. While
+// the membership is unknown, it starts one for every configured peer instead. If this operation
+// moves a home out of a leaving peer that is no longer a member, it also starts one for that peer.
 func (j bringJob) spread(kind task) {
 	m := j.m
 	reached := m.Op.Peers
@@ -79,8 +80,8 @@ func (j bringJob) spread(kind task) {
 }
 
 // afterBringing starts the strands of the peers other than the primary's, once the membership is
-// known. When these strands have ended, it does the work that they found to be necessary, such as
-// a mend, or ends the operation.
+// known. When these strands have ended, it ends the operation, or first starts the work that they
+// found to be necessary, such as a mend (a reconciliation of revisions that contradict each other).
 func (j bringJob) afterBringing() {
 	m := j.m
 	if m.Op.Mode == Everywhere || m.Op.Action == Sweep {
@@ -117,9 +118,10 @@ func (j bringJob) afterBringing() {
 	j.brought()
 }
 
-// reaches reports whether the object must be brought to a peer other than the primary's. Usually
-// the members include the primary's peer. The PeerSet of a rejoining peer lists only the other
-// members: an operation of the rejoin counts them, and other operations do not use that PeerSet.
+// reaches reports whether the object must be brought to a peer other than the primary's. A PeerSet
+// usually lists its own peer, so two listed members are enough. The PeerSet of a rejoining peer
+// lists only the other members. Then one is enough if this operation is part of the rejoin; other
+// operations do not use such a PeerSet.
 func (j bringJob) reaches() bool {
 	m := j.m
 	return len(m.Set.reached()) > 1 || !m.passing() && removeJob{m}.accompanied() || m.outside(m.Op.Met.Claim.Peer)
@@ -158,15 +160,16 @@ func (m *Machine) pend(peer string) {
 }
 
 // unconfirmed ends the strand and records that its peer has not confirmed the operation. A later
-// sweep or recovery continues there.
+// recovery or sweep (a check and repair of all peers) continues there.
 func (s strand) unconfirmed() {
 	m := s.m
 	m.pend(s.Peer)
 	s.finish()
 }
 
-// secondaryOf returns a Reserved secondary of the committed primary for peer. The secondary comes
-// into force only by a later write, on a version of it that was read before the primary.
+// secondaryOf returns a Reserved secondary of the committed primary for peer. Only a later write
+// activates the secondary. That write requires that the secondary is unchanged since a read which
+// began before the read of the primary.
 func (j bringJob) secondaryOf(peer string) Object {
 	m := j.m
 	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
@@ -187,7 +190,7 @@ func (j bringJob) secondaryOf(peer string) Object {
 	return o
 }
 
-// An activateTask notifies the kind that the primary is in effect.
+// An activateTask calls the activation hook of the object's kind: the primary is in effect.
 type activateTask struct{ strand }
 
 func (s activateTask) step(r Reply) {

@@ -76,8 +76,9 @@ func (s bringTask) afterReplica(r Reply) {
 	}
 }
 
-// absent creates the replica, unless the peer is evacuated. If Op.Prove is set, absent creates
-// nothing and reports the peer as unproved.
+// absent creates the replica, unless the operation moves the home out of this peer and the peer is
+// no longer a member. If Op.Prove is set, absent creates nothing and reports the peer in
+// Result.Unproved.
 func (s bringTask) absent() {
 	m := s.m
 	switch {
@@ -100,8 +101,8 @@ func (s bringTask) found() {
 	case s.X.Terminating && !s.X.former(m.Op.Mode):
 		s.retry(stepAgain)
 	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// X is a reservation in a peer that is not a full member yet: no add commits it there, and
-		// no sweep deletes it.
+		// X is a reservation in a peer that is not a full member yet (Active or Leaving by its own PeerSet):
+		// no add commits it there, and no sweep (a check and repair of all peers) deletes it.
 		s.send(stepRemove, deleteObject(s.Peer, s.X))
 	case retireJob{m}.outranked(s.X):
 		m.astray(s.X, s.Peer)

@@ -29,7 +29,7 @@ func allMutants() []broken {
 
 // broken is a rule of the protocol and a configuration that breaks it.
 type broken struct {
-	n    string // the interleaving that the rule prevents, "N31"; "" if it has no number
+	n    string // number in mutants.md of the interleaving that the rule prevents, such as "N31"; "": none
 	rule string
 	cfg  config // with the mutant that breaks the rule
 	want string // the violation that is found, or a part of it

@@ -3,10 +3,11 @@
 
 package protocol
 
-// The first release decided adds by a record in a central log. The claims of such an add are in all
-// peers and name the record. No machine deletes or writes a claim while its record is pending. So
-// at the commit all claims exist, and they stay. This release starts no such add: it settles the
-// adds that processes of the first release left or still run.
+// The first release decided adds by a record in a central log. The claims of such an add (Reserved
+// objects that hold the name) are in all peers and name the record. No machine deletes or writes a
+// claim while its record is pending. So at the commit all claims exist, and they stay. This release
+// starts no such add: it finishes or undoes the adds that processes of the first release left or
+// still run.
 
 // Decision is the record in a central log that decides an add.
 type Decision struct {
@@ -22,8 +23,8 @@ type Decision struct {
 const (
 	// ReadRecord reads a record, from a quorum.
 	ReadRecord Verb = "read-record"
-	// Withdraw aborts an add: it ends a pending record if the record has UID and RV. Any process
-	// may send it.
+	// Withdraw aborts an add: it ends the pending record that has the command's UID and RV. Any process may
+	// send it.
 	Withdraw Verb = "withdraw"
 )
 
@@ -40,7 +41,8 @@ const (
 // central reports whether a record decides this operation.
 func (m *Machine) central() bool { return m.Op.Central && m.Op.Action == Add }
 
-// Undecided reports whether o is a claim that only its record can judge.
+// Undecided reports whether o is a claim of the first release of which only the record shows
+// whether it is committed.
 func (o Object) Undecided() bool {
 	return o.Claimed && o.Claim.Record != "" && o.Stage == Reserved && (o.Claim.Primary || o.Bound == Ref{})
 }
@@ -58,7 +60,8 @@ func (m *Machine) decided(d Decision) {
 }
 
 // ours reports whether an abort of this operation deletes its reservation o. In an add of the first
-// release, o must be an undecided claim: a bound claim stays, because its record was committed.
+// release, o must be an undecided claim. A bound claim, which names the committed primary, stays,
+// because its record was committed.
 func (j abortJob) ours(o Object) bool {
 	m := j.m
 	if m.central() {

@@ -3,7 +3,7 @@
 
 package protocol
 
-// withdraw aborts a pending record, which makes its claims dead.
+// withdraw aborts a pending record. Its claims no longer hold the name then (they are dead).
 func (j centralJob) withdraw() {
 	m := j.m
 	m.enter(withdrawing)
@@ -62,8 +62,8 @@ func (j centralJob) afterWithdrawing() {
 	m := j.m
 	switch {
 	case m.Result.Reason == TakenOver:
-		// The record is undecided. Its creator may still commit it if it does not know that the
-		// record was taken over.
+		// The record is pending. The process that created it may still commit it, if that process has not
+		// read that another coordinator took the record over.
 		endJob{m}.relinquish()
 	case m.Decision.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""

@@ -5,7 +5,8 @@ package protocol
 
 import "slices"
 
-// adoptable adds the actions of processes that settle operations by their records.
+// adoptable adds the actions in which an idle adopter begins to settle an add of the first release by
+// its record in the central log.
 func (w *world) adoptable(add func(k kind, a, b int)) {
 	for i, p := range w.procs {
 		if !p.adopter || p.m != nil {

@@ -5,12 +5,13 @@ package protocol
 
 import "slices"
 
-// A centralJob settles an add of the first release by its record in the central log.
+// A centralJob finishes or undoes an add of the first release, as its record in the central log
+// decides.
 type centralJob struct{ m *Machine }
 
-// begin carries out a committed record: it brings the target's object into force and binds every
-// other claim to it. It only writes existing objects and creates none. Any process may run it
-// at any time.
+// begin carries out a committed record: it writes the target's claim as the committed primary, and
+// binds every other claim to it (writes the primary's UID into the claim). It only writes existing
+// objects and creates none. Any process may run it at any time.
 func (j centralJob) begin() {
 	m := j.m
 	m.Stopping = false
@@ -42,7 +43,7 @@ func (j centralJob) converted(x Object) Object {
 	return x
 }
 
-// A convertTask brings the target's object into force.
+// A convertTask writes the target's claim as the committed primary.
 type convertTask struct{ sealedTask }
 
 func (s convertTask) step(r Reply) {
@@ -60,7 +61,7 @@ func (s convertTask) step(r Reply) {
 	case stepRead:
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
-			// The object came into force and has been removed since.
+			// The primary was committed and has been removed since.
 			m.Primary = Object{}
 			s.finish()
 		case r.Code == OK && r.Object.Stage != Reserved:
@@ -92,7 +93,7 @@ func (s sealedTask) retake(r Reply) {
 	}
 }
 
-// A bindTask binds the claim in its peer.
+// A bindTask binds the claim in its peer to the committed primary.
 type bindTask struct{ sealedTask }
 
 func (s bindTask) step(r Reply) {
@@ -123,18 +124,18 @@ func (s bindTask) step(r Reply) {
 // A sealedTask is a task that binds a guard or a claim to its primary.
 type sealedTask struct{ strand }
 
-// sendBind binds s.X, a guard or a claim of the first release, to the primary that the parameter of
-// names.
+// sendBind binds s.X, a guard or a claim of the first release, to the primary that parameter "of"
+// identifies.
 func (s sealedTask) sendBind(of Ref) {
 	x := s.X
 	x.Bound = of
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
-// afterBinding continues as after any commit. The record is deleted last, when none of its claims
-// is undecided. A claim in a peer that has left the ring does not count: afterBinding learns in the
-// target's PeerSet, read after the target's object came into force, which peers have left. So a
-// peer that rejoins after this read gets its secondary from the rejoin.
+// afterBinding continues as after any commit. The record is deleted last, when no claim depends on
+// it. A claim in a peer that has left the ring is ignored. The target's PeerSet shows which peers
+// have left; it was read after the target's object was committed. So a peer that rejoins after this
+// read gets its secondary from the rejoin.
 func (j centralJob) afterBinding() {
 	m := j.m
 	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Task == taskLook })

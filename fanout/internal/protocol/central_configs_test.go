@@ -3,8 +3,8 @@
 
 package protocol
 
-// takenTwice is a configuration in which two coordinators take over a record. The record's creator
-// got no reply to the create and still treats the record as its own.
+// takenTwice is a configuration in which two coordinators take over the record that decides an add.
+// The record's creator got no reply to the create and still treats the record as its own.
 var takenTwice = config{peers: 1, adopters: 2, retained: true, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}}
 
 // centralSmall are configurations with adds of the first release, which a record in a central log
@@ -100,7 +100,8 @@ func lateToNewcomer(m mutant) config {
 	}
 }
 
-// forward is a mutant that makes adopters roll pending records forward.
+// forward is a mutant in which adopters (processes that settle records) continue undecided adds
+// instead of aborting them.
 func forward(p *proc, cmds []Command) []Command {
 	m := p.m
 	if !p.adopter || p.plain || m.Phase != withdrawing || m.Withdrawn {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHistoryOfCentralAdds plays a schedule that the simulator found with seed 78. An add gives way
-// and is committed under its next ID: in the history this is a second request. An adopter that
-// finds no record to settle adds no request.
+// TestHistoryOfCentralAdds plays a schedule that the simulator found with seed 78. Add y gives way to
+// the older add x: y is aborted, and is committed under a new ID later. In the history this is a
+// second request. An adopter (a process that settles records) adds no request.
 func TestHistoryOfCentralAdds(t *testing.T) {
 	z := central(add("z", "b", 3, "q"))
 	z.after = 2

@@ -23,8 +23,8 @@ func judgeRecord(x Object, r Reply) verdict {
 	}
 }
 
-// decideByRecord acts on the undecided claim y in peer, which obstructs the strand. r is the reply
-// to a read of y's record.
+// decideByRecord acts on the undecided claim y in peer, which keeps this task from taking the name.
+// r is the reply to a read of y's record.
 func (s acquireTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
@@ -71,8 +71,8 @@ func (s acquireTask) decideByPrimary(r Reply) {
 	s.judged(v, r.Object)
 }
 
-// decideByRecord settles the undecided claim y in peer, as any process may. r is the reply to a
-// read of y's record.
+// decideByRecord completes or deletes the undecided claim y in peer, as y's record decides. Any
+// process may do this. r is the reply to a read of the record.
 func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 	m := s.m
 	switch judgeRecord(y, r) {
@@ -94,8 +94,8 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 		s.send(stepDecided, readObject(r.Decision.Of.Peer))
 	case owned:
 		if m.Op.Inert || peer != s.Peer {
-			// Only the log has y's content, or y is in another peer, where a sweep of y brings it
-			// into force.
+			// Only the log has y's content, or y is in another peer: the sweep (check and repair) of y there
+			// completes it.
 			m.Result.Holder, m.Result.HolderAt = y, peer
 			s.unconfirmed()
 			return
@@ -108,8 +108,8 @@ func (s judgeTask) decideByRecord(peer string, y Object, r Reply) {
 	}
 }
 
-// decideByPrimary binds a claim to the primary that its record names, or deletes the claim if that
-// primary is gone.
+// decideByPrimary binds a claim to the primary that its record names. If that primary is gone,
+// moved or being removed, the claim is handled as any other secondary, and deleted if it is dead.
 func (s judgeTask) decideByPrimary(r Reply) {
 	m := s.m
 	of := s.X.Bound
@@ -137,9 +137,9 @@ func (s secondaryTask) rivalRecord(r Reply) {
 	s.obstructed(s.X, s.Peer)
 }
 
-// help brings y in peer into force, as its record decided. After that the strand reads the object
-// in its own peer again. If only the log has the content, or y is being deleted, help waits for
-// another process instead.
+// help completes y in peer, whose record is committed: it writes y as the committed primary. After
+// that the strand (the state of this task) reads the object in its own peer again. If only the log
+// has the content, or y is being deleted, help waits for another process instead.
 func (s acquireTask) help(peer string, y Object) {
 	m := s.m
 	if m.Op.Inert || y.Terminating {

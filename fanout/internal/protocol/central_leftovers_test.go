@@ -5,10 +5,11 @@ package protocol
 
 import "slices"
 
-// judgeRecord does for a central add what judgeLeftovers does for other operations. A pending
-// record that stays is a fault, since its claims obstruct the name. A claim that stays, or that a
-// late create makes, is no fault: it is dead once its record is gone, so it needs no log entry. A
-// record from a late create is its own log entry, and an adopted record is settled by its adopter.
+// judgeRecord does for a central add (one that a record in a central log decides) what judgeLeftovers
+// does for other operations. An add that is not committed must not leave its record, since the
+// record's claims keep the name taken. It may leave a claim, even by a late create: once the record
+// is gone, the claim does not hold the name. It may also leave a record that a late create makes,
+// which recovery finds as a log entry, and a record that an adopter has taken over and settles.
 func (w *world) judgeRecord(p *proc) {
 	r, d := p.m.Result, p.m.Decision
 	if r.Ending == Done || r.Ending == Committed || d.UID == "" {

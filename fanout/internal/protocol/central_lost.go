@@ -5,9 +5,9 @@ package protocol
 
 import "slices"
 
-// A record outlives the peer that has its primary. If that peer does not reply, the members'
-// PeerSets show whether it has left the ring. If it has left, its objects are lost, and the
-// secondaries that name them are dead, with or without the record.
+// A record in the central log outlives the peer that has its primary. If that peer does not reply,
+// the members' PeerSets show whether it has left the ring. If it has left, its objects are lost.
+// The secondaries that name them then hold no name (they are dead), with or without the record.
 
 const (
 	inquiring    Phase = "inquiring" // finding which peers have left the ring
@@ -26,8 +26,9 @@ func (j centralJob) inquire() {
 }
 
 // A departedTask records the peers that have left the ring according to the PeerSet of its own
-// peer. The PeerSet counts only if its peer is an Active member and no change is in progress there:
-// until the change is over, an object in the leaving peer may get another home.
+// peer. It uses the PeerSet only if its peer is an Active member and no change of the membership is
+// in progress there: until such a change is over, an object in the leaving peer may get another
+// home.
 type departedTask struct{ strand }
 
 func (s departedTask) step(r Reply) {
@@ -39,7 +40,7 @@ func (s departedTask) step(r Reply) {
 		set := r.PeerSet
 		quiet := set.Change.ID == "" || set.Change.Over
 		for _, d := range set.Departed {
-			// A peer that has left the ring need not be configured any longer.
+			// Record d.Peer also if it is not configured: a peer that has left the ring need not be.
 			if quiet && set.Self.Peer == s.Peer && set.Self.State == peerActive && set.Gone(d.Peer) && !m.departed(d.Peer) {
 				m.Departed = append(m.Departed, d.Peer)
 			}

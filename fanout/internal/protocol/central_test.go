@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// record is a record of the central log in the model.
+// record models a record of the central log, which decides one add of the first release.
 type record struct {
 	op string
 	d  Decision
@@ -144,8 +144,9 @@ func (w *world) early(c Command) string {
 	return ""
 }
 
-// pinned returns a violation if c deletes the primary of a committed record, or another undecided
-// claim of such a record while the record's object exists and its removal is not committed.
+// pinned returns a violation if c deletes an undecided claim (only its record can decide about it)
+// although its record is committed: the primary always, another claim while the record's object
+// exists and its removal is not committed.
 func (w *world) pinned(c Command) string {
 	from := w.store.index(c.Peer)
 	at := w.store.cells[from].obj
@@ -163,9 +164,9 @@ func (w *world) pinned(c Command) string {
 	case at.Claim.Primary && at.UID == d.Of.UID:
 		return "I3: the primary of a committed record is deleted"
 	}
-	// A leaving peer guards nothing: it is emptied after all members have dropped it. The
-	// objects of a peer that has left are dead for the members that dropped it, and are guarded
-	// again before the peer is Active again.
+	// A leaving peer needs no claims: it is emptied after all members have removed it from their lists.
+	// Claims of an object in a peer that has left are dead, so they may be deleted. A rejoin creates
+	// guards of this object before the peer is Active again.
 	of := w.store.index(d.Of.Peer)
 	if y := w.home(d.Of); !w.outsider(from) && !w.outsider(of) && !at.Claim.Primary && y != nil && !y.Leaving() {
 		return "I2: a claim of a committed record is deleted"
@@ -174,7 +175,8 @@ func (w *world) pinned(c Command) string {
 }
 
 // home returns the present home of the object that was created as ref, or nil if that object is
-// gone. A home that has yielded stays the home until its successor has taken over.
+// gone. A home that has yielded (it names another replica as the next home) stays the home until
+// that replica has become home.
 func (w *world) home(ref Ref) *Object {
 	at := func(ref Ref) *Object {
 		if y := w.store.cells[w.store.index(ref.Peer)].obj; y != nil && y.UID == ref.UID {
@@ -193,8 +195,9 @@ func (w *world) home(ref Ref) *Object {
 	return y
 }
 
-// reaches reports whether p has peer configured. A process that settles a record is not the
-// record's creator: it uses its own present configuration.
+// reaches reports whether p has peer configured. An adopter has all peers configured, whatever the
+// creator of its record had. A departed peer is not configured for a central add while the model
+// settles, or if cfg.givenUp is set.
 func (w *world) reaches(p *proc, peer string) bool {
 	switch {
 	case (w.settling || w.cfg.givenUp) && p.op.Central && w.dismissed(w.store.index(peer)):

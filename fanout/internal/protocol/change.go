@@ -30,10 +30,10 @@ type ChangeOperation struct {
 	By          string   // the person who signed the change
 	Peers       []string // the configured peers, sorted
 	Patience    Patience
-	Lease       int // quanta without a heartbeat after which any coordinator may finish a change
+	Lease       int // quanta (Sleep commands) without a heartbeat after which any coordinator may finish a change
 
-	// Anchor is set for a change that was found in a slot. Such a change is rolled forward and
-	// never begun.
+	// Anchor is set if the change was found in a slot (the lock in a PeerSet that a change must hold). Such a
+	// change is rolled forward and never begun.
 	Anchor string
 }
 
@@ -80,10 +80,10 @@ type Change struct {
 	Worked        bool               // the last list found work
 	Stuck         bool               // some of this work failed
 	StuckAt       string             // the peer where it failed
-	HomeRetired   bool               // the newcomer lost a home and must be covered again
+	HomeRetired   bool               // the newcomer lost a home and must get its secondaries again
 	Held          bool               // a read showed this change in the anchor's slot
 	Sent          bool               // a write of the anchor's slot may have been applied
-	Shared        bool               // the anchor's slot was not taken by a write whose reply is known: another process may have found the change there
+	Shared        bool               // the change was found in the anchor's slot: another process may work on it, too
 	Retreat       bool               // the ring is not as first read: free the slots and try again
 	AnchorNotHeld bool               // the change did not hold the anchor's slot when the release began
 	Stopping      bool
@@ -161,7 +161,7 @@ func (c *Change) Start() []Command {
 }
 
 // Handle takes the reply to a command and returns the next commands. It ignores a reply that no
-// strand waits for.
+// strand (the state of a task) waits for.
 func (c *Change) Handle(r Reply) []Command {
 	i := r.Strand - c.Earlier
 	if c.Phase == chOver || i < 0 || i >= len(c.Strands) {

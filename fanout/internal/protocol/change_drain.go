@@ -5,8 +5,9 @@ package protocol
 
 import "slices"
 
-// drainage returns the sub-operation for an object of a leaving peer, or false if the object needs
-// none. It records the objects that prevent the leave, and the unclaimed ones.
+// drainage returns the sub-operation (the operation that the change runs on one object) for an
+// object of a leaving peer, or false if the object needs none. It records the objects that prevent
+// the leave, and the objects without a claim.
 func (j leaveJob) drainage(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object
@@ -60,8 +61,9 @@ func (o Operation) evacuates(peer string) bool {
 	return o.Action == Move && !o.logged() && o.Met.Claim.Peer == peer
 }
 
-// outside reports whether peer is evacuated and no longer a member. Such a peer gets no replicas,
-// and its former home is released once all other peers name another home.
+// outside reports whether this operation moves a home out of peer, and peer is no longer a member.
+// Such a peer gets no replicas. Our finalizer is removed from its former home once all other peers
+// name another home.
 func (m *Machine) outside(peer string) bool {
 	return m.Op.evacuates(peer) && m.HaveSet && !slices.Contains(m.Set.reached(), peer)
 }

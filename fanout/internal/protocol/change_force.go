@@ -14,9 +14,10 @@ import "slices"
 // A forceJob removes an unreachable member from the ring.
 type forceJob struct{ c *Change }
 
-// agreed returns the full members in set that the lists of all members must have in common, without
-// the peer concerned. A removal by force also leaves out the peers that the anchor has dropped, and
-// the peers whose join is unfinished.
+// agreed returns those peers in set that the lists of all members must have in common: the members
+// that are not Joining, without the peer concerned. For a removal by force it also leaves out the
+// peers that the anchor (the member whose slot is taken first) has dropped, and the peers whose
+// join is unfinished.
 func (j forceJob) agreed(set PeerSet) []string {
 	c := j.c
 	return slices.DeleteFunc(set.full(c.Op.Peer), func(p string) bool {

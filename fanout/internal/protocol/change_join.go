@@ -102,8 +102,8 @@ func (j joinJob) admit() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// enlist adds the newcomer to the next member's list. From then on, an add that creates its
-// primary in that member commits only with a claim in the newcomer.
+// enlist adds the newcomer to the next member's list. From then on, an add that creates its primary
+// in that member commits only if it also has a secondary in the newcomer.
 func (j joinJob) enlist() {
 	c := j.c
 	if ring := c.ring(); c.At < len(ring) {

@@ -111,9 +111,9 @@ func (j listJob) settling(f Found) (Operation, bool) {
 	case !o.Claimed:
 		return Operation{}, false
 	case !o.Undecided() && !joinJob{c}.listedByAny():
-		// No member lists the newcomer, so this secondary is no evidence. A write from the time
-		// when the newcomer was a member, such as the end of a move, may be on its way to the
-		// secondary: the delete voids that write.
+		// No member lists the newcomer, so this secondary proves no commit. A late write from the time when
+		// the newcomer was a member, such as the end of a move, may still reach the secondary: the delete
+		// voids that write.
 		return Operation{Action: Discard}, true
 	default:
 		return Operation{Action: Sweep, Watch: true}, true
@@ -150,7 +150,7 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	case restoreJob{c}.forgotten(f):
 		return restoreJob{c}.lose(f)
 	case o.Claim.Peer == c.Op.Peer && o.Terminating && o.former(f.Mode):
-		// Another process has begun to retire this former home, which obstructs the replica.
+		// Another process has begun to delete this former home, which is in the place of the replica.
 		return Operation{Action: Resign, Into: c.ring()}, true
 	case o.Claim.Peer == c.Op.Peer:
 		return Operation{Action: Sweep}, primary && o.Leaving()
@@ -159,19 +159,19 @@ func (j listJob) covering(f Found) (Operation, bool) {
 		c.Worked = true
 		return Operation{Action: Discard}, true
 	case f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0:
-		c.Worked = true // the object may be committed without a claim in the newcomer
+		c.Worked = true // the object may be committed without a secondary in the newcomer: list again
 	}
 	into := []string{c.Op.Peer}
 	if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
-		// The home may have replaced a lost one while the restored peer's objects did not count.
-		// Cover all members: a process may have judged a replica dead then.
+		// This home may have replaced a lost one while the restored peer's objects proved nothing. A process
+		// may have judged a replica dead then, so all members must get the object again.
 		into = append(into, c.ring()...)
 	}
 	return Operation{Action: Cover, Into: into}, f.covers()
 }
 
 // covers reports whether a newcomer gets a secondary of the object: the object is a primary that
-// stays, an unclaimed object, or a replica that leads to its home.
+// stays, an unclaimed object, or a former home, which leads to the present home.
 func (f Found) covers() bool {
 	o := f.Object
 	leads := o.Primary(f.Mode) || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)
@@ -184,8 +184,8 @@ func (j listJob) placing(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	if primary && o.Pending() && !o.Undecided() {
-		// The reservation's secondaries may be older than the newcomer's entry in the members'
-		// lists.
+		// A secondary of this reservation may be older than the newcomer's entry in the members' lists. A
+		// process may have judged it dead before, and its delete may be on its way.
 		c.Worked = true
 		return Operation{Action: Discard}, true
 	}
@@ -197,10 +197,9 @@ func (j listJob) placing(f Found) (Operation, bool) {
 		return Operation{Action: Resign, Into: c.ring()}, true
 	}
 	if o.Claimed && !primary {
-		// The secondary was judged before the members listed the newcomer; a removal since then may
-		// have missed it. A dead guard can wait for a sweep.
-		// If another process was killed after it created a secondary and before it read the primary
-		// again, the newcomer may have a dead secondary.
+		// A removal may have missed this replica, because the members did not list the newcomer then. A
+		// process that was killed between the create of a secondary and its next read of the primary may have
+		// left a dead secondary. Other dead guards can wait for a later sweep.
 		return Operation{Action: Sweep}, c.mayFollowAnother() || f.Mode == Everywhere && o.Stage != Reserved
 	}
 	return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
@@ -231,7 +230,7 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	missing := op.Action == Resign && r.Reason == Missing && (joinJob{c}.returned() || c.restored() && c.Phase == chPlacing)
 	switch {
 	case len(r.Unproved) > 0 && c.Rounds < tries:
-		// The object's operation may be about to bind the guards.
+		// The operation that committed the object may be about to bind the guards, which makes them proofs.
 		j.stuck(r.Unproved[0])
 	case missing, len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, found)
@@ -246,8 +245,8 @@ func (j listJob) subbed(key string, op Operation, r Result) {
 	}
 }
 
-// stuck records that peer keeps the change from continuing. The phase then lists its objects once
-// more.
+// stuck records that an object in peer keeps the change from continuing. The phase then lists its
+// peer once more.
 func (j listJob) stuck(peer string) { j.c.Stuck, j.c.StuckAt = true, peer }
 
 // pending records a sub-operation that some peers have not confirmed.
@@ -271,8 +270,9 @@ func (j listJob) pending(found Found, op Operation, r Result) {
 	}
 }
 
-// await sweeps the reservation f in peer, which keeps the change from continuing. Its process may have ended, and no other
-// process need ever sweep it.
+// await sweeps the reservation f in peer, which keeps the change from continuing: the sweep deletes
+// f after a lease without a heartbeat. The process that created f may have ended, and no other
+// process need ever sweep f.
 func (j listJob) await(peer string, f Found) {
 	j.stuck(peer)
 	j.c.start(j.strandFor(Operation{Action: Sweep, Watch: true}, peer, f))
@@ -298,10 +298,12 @@ func (j listJob) swept(op Operation, r Result) {
 	c := j.c
 	switch {
 	case c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating:
-		// The object is no longer a reservation: it came into force or became home meanwhile.
+		// The sweep did not delete the object, so it is no reservation: it was activated or became home since
+		// it was listed.
 		c.Worked = true
 	case c.Phase == chPlacing && r.Removed:
-		// A foreign finalizer may keep the object.
+		// A finalizer that is not ours may keep a terminating object, so count this round: their number is
+		// limited.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
 		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
 	}

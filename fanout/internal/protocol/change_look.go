@@ -45,9 +45,9 @@ func (s lookSetTask) step(r Reply) {
 	}
 }
 
-// afterLooking begins the change, or continues it if it holds the anchor's slot. A change that has
-// begun and no longer holds the anchor's slot is over, because a change takes that slot only once:
-// afterLooking frees its other slots.
+// afterLooking begins the change, or continues it if it holds the slot of its anchor (the member
+// whose slot every change takes first). A change takes that slot only once. So if the change has
+// begun and no longer holds that slot, it is over: afterLooking frees its other slots.
 func (j lookJob) afterLooking() {
 	c := j.c
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
@@ -114,8 +114,9 @@ func (j lookJob) anchor() string {
 // still a member.
 type anchorState struct{ c *Change }
 
-// dropped reports whether another full member lists peer as departed, while peer does not list that
-// member as departed. The PeerSet of peer itself need not show its departure.
+// dropped reports whether another full member (Active or Leaving by its own PeerSet) lists peer as
+// departed, while peer does not list that member as departed. The PeerSet of peer itself need not
+// show its departure.
 func (j anchorState) dropped(peer string) bool {
 	c := j.c
 	for p, set := range c.Sets {
@@ -126,8 +127,8 @@ func (j anchorState) dropped(peer string) bool {
 	return false
 }
 
-// departed reports whether a full member lists peer as departed. It is for a peer that is not
-// configured.
+// departed reports whether a full member lists peer as departed. Use it for a peer whose own
+// PeerSet was not read, because the peer is not configured.
 func (j anchorState) departed(peer string) bool {
 	c := j.c
 	for _, set := range c.Sets {

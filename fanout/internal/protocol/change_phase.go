@@ -77,8 +77,8 @@ func (j writeJob) vouches(set PeerSet) bool {
 func (j writeJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	c := j.c
 	if c.Phase == chFreeing && (!set.Change.Over || c.AnchorNotHeld) {
-		// The write that took the anchor's slot was late, and other processes may have continued
-		// the change from it: first free the slots that they took.
+		// The write that took the anchor's slot was late. Other processes may have found the change there and
+		// continued it: first read all PeerSets again and free the slots that they took.
 		return set, elsewhere
 	}
 	if (closeJob{c}).leaving() {

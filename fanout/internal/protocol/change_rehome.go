@@ -7,7 +7,7 @@ import "slices"
 
 // rehoming returns the sub-operation for an object in a remaining member, or false if the object
 // needs none. The home of an object may have been lost if the object names a home in a peer that is
-// no member, or a home that replaces a lost one and may be unfinished.
+// no member, or a replica that was elected to replace a lost home and may not be home yet.
 func (j listJob) rehoming(f Found) (Operation, bool) {
 	c := j.c
 	o := f.Object

@@ -5,10 +5,10 @@ package protocol
 
 import "slices"
 
-// A member that was restored from an older state rejoins under the slots of all members. The other
-// members still list it, so secondaries of its primaries stay valid. The restored member's objects
-// count only if the other members confirm them. If the restored member lost an object, the object's
-// guards stay, and are reported.
+// A member that was restored from an older state rejoins while the change holds the slots of all
+// members. The other members still list it, so secondaries of its primaries stay valid. The
+// restored member's objects prove nothing by themselves: the other members must confirm them. If
+// the restored member lost an object, the object's guards stay, and are reported.
 
 // restored reports whether the change readmits a member that the other members still list.
 func (c *Change) restored() bool {
@@ -57,9 +57,9 @@ func (o Object) awaitsHeir(mode Mode) bool {
 
 // lose returns the sub-operation for f, whose primary the restored peer no longer has. An object
 // that exists everywhere gets a home among the other members, with their latest revision, unless
-// another object has the name by now. A reservation is dead, but a process that read the primary
-// before the restore may still bring it into force, so a sweep deletes it. Of an object that exists
-// once only guards are left, so f is reported as lost.
+// another object has the name by now. A reservation is dead, but a process that read its primary
+// before the restore may still activate it, so a sweep deletes it. Of an object that exists once
+// only guards are left, so f is reported as lost.
 func (j restoreJob) lose(f Found) (Operation, bool) {
 	c := j.c
 	switch {
@@ -87,8 +87,8 @@ func (j restoreJob) withhold() {
 	closeJob{c}.begin()
 }
 
-// outgrown returns set with an epoch that is not below any epoch that the other peers noted.
-// For a rejoining peer it is the first epoch of its next life.
+// outgrown returns set with an epoch that is not below any epoch that the other peers noted. For a
+// rejoining peer it is the first epoch of its next life (the time until its next rejoin).
 func (j restoreJob) outgrown(set PeerSet) PeerSet {
 	c := j.c
 	set.Epoch = max(set.Epoch, noted(set.Self.Peer, set.Self.UID, c.Sets))

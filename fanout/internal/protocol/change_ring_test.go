@@ -92,9 +92,9 @@ func withoutBy(departed []Departure) []Departure {
 	return departed
 }
 
-// TestAChangeRefusesAnotherRing: a join or a rejoin is aborted, before it writes any PeerSet, if
-// the newcomer or a member belongs to another ring than the anchor. A newcomer without a ring ID
-// joins, and a member without a ring ID is no reason to refuse.
+// TestAChangeRefusesAnotherRing: a change of the membership is aborted, before it writes any PeerSet,
+// if the newcomer or a member has another ring ID than the anchor (the first member by name). A
+// missing ring ID is no reason to refuse, except if the anchor lacks it and the newcomer has one.
 func TestAChangeRefusesAnotherRing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    ChangeKind
@@ -131,9 +131,9 @@ func TestAChangeRefusesAnotherRing(t *testing.T) {
 	}
 }
 
-// TestAForceRemovalMakesTheListsEqual: a removal by force ends although the lists of the remaining
-// members differ in another peer. Then all of them list this peer in its most advanced state, or
-// all of them have dropped it.
+// TestAForceRemovalMakesTheListsEqual: a removal by force is completed even if the PeerSets of the
+// remaining members disagree about another peer, d. After that all of them list d in its most
+// advanced state, or all of them list d as departed.
 func TestAForceRemovalMakesTheListsEqual(t *testing.T) {
 	joining, active := Member{Peer: "d", UID: "ud", State: peerJoining}, Member{Peer: "d", UID: "ud", State: peerActive}
 	dropped := func(s PeerSet) PeerSet { return s.with(active).without(Departure{Peer: "d", How: "Forced"}) }
@@ -165,8 +165,9 @@ func TestAForceRemovalMakesTheListsEqual(t *testing.T) {
 	}
 }
 
-// TestANewcomerChangesRingsMeanwhile: a newcomer that joins another ring before its slot is
-// taken stays unchanged, and the members' slots are freed.
+// TestANewcomerChangesRingsMeanwhile: if a newcomer joins another ring before the change takes its
+// slot (the field of a PeerSet that admits one change at a time), the change writes nothing to the
+// newcomer and frees the slots of the members.
 func TestANewcomerChangesRingsMeanwhile(t *testing.T) {
 	met := 0
 	for at := range 20 {

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// A slotsJob takes the slots of the members and of the peer concerned, the anchor first.
+// A slotsJob takes the slots (the locks in the PeerSets that a change must hold) of the members and
+// of the peer concerned, the anchor's first.
 type slotsJob struct{ c *Change }
 
 // takeNext takes the next slot: the anchor's, then those of the members that the anchor lists,
@@ -178,10 +179,11 @@ func (s takeSlotTask) afterPut(r Reply) {
 	}
 }
 
-// usurps reports whether a removal by force takes an occupied slot from the other change that holds
-// it, because the other change cannot finish without the removed peer. The other change is over
-// then, and may be requested again. Even a process that can reach the anchor of the other change
-// does not continue that change, because the members' lists differ.
+// usurps reports whether a removal by force takes an occupied slot from the change that holds it.
+// It does if occupied could not finish that change and its heartbeat has not changed since: it
+// cannot finish without the removed peer. The other change is over then, and may be requested
+// again. Even a process that can reach the anchor of the other change does not continue that
+// change, because the members' lists differ.
 func (s takeSlotTask) usurps() bool {
 	c := s.c
 	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)
@@ -261,8 +263,8 @@ func (j slotsJob) retreat(problem string) {
 	closeJob{c}.begin()
 }
 
-// verify compares the lists of the members, which no longer change, and starts the work of the
-// change.
+// verify compares the lists of the members, which do not change while all slots are held, and
+// starts the work of the change.
 func (j slotsJob) verify() {
 	c := j.c
 	anchor := c.Sets[c.Record.Anchor]
@@ -273,7 +275,7 @@ func (j slotsJob) verify() {
 		compared = append(slices.Clone(members), c.Op.Peer)
 	}
 	for _, p := range compared {
-		// The progress of an interrupted join differs from member to member.
+		// agreed leaves out the peer of an interrupted join, whose progress differs from member to member.
 		names := forceJob{c}.agreed(c.Sets[p])
 		if !slices.Equal(names, members) {
 			j.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))

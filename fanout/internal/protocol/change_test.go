@@ -18,8 +18,8 @@ var (
 	returnC = change("h", Return, "c")
 )
 
-// evacuations are configurations in which a home's peer leaves, or a home moves to a leaving
-// peer.
+// evacuations are configurations in which the peer of a home (the primary of an Everywhere object)
+// leaves, or a home moves to a leaving peer.
 var evacuations = []config{
 	{name: "the home leaves", mode: Everywhere, peers: 3, committed: "p", allSucceed: true, changes: changes(leaveA)},
 	{name: "the home leaves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, changes: changes(leaveA)},

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// clear begins to delete the guards or replicas in all members. It reads the members again: a list
-// that was read before the commit does not count.
+// clear begins to delete the guards or replicas in all members. It reads the members again, because
+// a peer may have joined since a read that came before the commit.
 func (j removeJob) clear() {
 	m := j.m
 	m.Stopping = false
@@ -104,8 +104,8 @@ func (s clearTask) rivals(o Object) bool {
 	return other && o.Primary(m.Op.Mode) && o.InEffect() && m.HaveSet && slices.Contains(m.Set.peers(peerActive), s.Peer)
 }
 
-// other handles o, which is no secondary of the removed object. A replica in effect may name an
-// earlier home of the same object.
+// other handles o, which is no secondary of the removed object. Exception: an Active replica may
+// belong to the same object and name an earlier home. Then other reads that home.
 func (s clearTask) other(o Object) {
 	m := s.m
 	if m.Primary.UID != "" && s.rivals(o) {
@@ -123,7 +123,7 @@ func (s clearTask) other(o Object) {
 
 func (s clearTask) afterPrimary(r Reply) {
 	m := s.m
-	gone := m.Primary.UID == "" // if the primary exists now, it was restored and the removal is open
+	gone := m.Primary.UID == "" // if the primary exists now, its peer was restored, and the removal must run again first
 	switch {
 	case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
 		s.send(stepDelete, deleteObject(s.Peer, s.X))
@@ -186,7 +186,7 @@ func (j removeJob) afterClearing() {
 		m.because(Occupied, m.Result.Occupants[0].Peer)
 		j.endUnfinished()
 	case m.Op.Mode == Everywhere && len(m.Result.Pending) > 0:
-		// The tombstone stays until every replica is confirmed to be gone.
+		// The primary stays, in stage Removing, until every replica is confirmed to be gone.
 		j.endUnfinished()
 	case m.Op.Mode == Everywhere:
 		j.release()
@@ -199,9 +199,10 @@ func (j removeJob) afterClearing() {
 	}
 }
 
-// onlyPrimaryLeadsTo reports whether only the primary leads to an unconfirmed guard, because no log entry does.
-// A sweep has no log entry. The entry of a removal that found its object already leaving does not
-// record the removal yet. No entry names a peer that is not configured.
+// onlyPrimaryLeadsTo reports whether the primary must stay because no log entry leads a later
+// process to an unconfirmed guard. A sweep has no log entry. The entry of a removal that found its
+// object already leaving does not record the removal yet. No entry names a peer that is not
+// configured.
 func (j removeJob) onlyPrimaryLeadsTo() bool {
 	m := j.m
 	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {

@@ -74,8 +74,8 @@ var departureMutants = []broken{
 	})},
 }
 
-// departure returns a configuration in which a peer leaves while one operation brings an Account to
-// that peer and another operation removes the Account.
+// departure returns a configuration in which a peer leaves while a sweep (a check and repair of all
+// peers) may create an Account's replica in that peer, and a removal removes the Account.
 func departure(m mutant) config {
 	return config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, changes: changes(change("l", Leave, "b")), plans: []plan{removal("r")}, mutant: m,

@@ -7,9 +7,9 @@ package protocol
 type Verb string
 
 const (
-	// Begin makes the operation durable in the log, before anything else.
+	// Begin writes the entry of the operation to the log, before any other command is sent.
 	Begin Verb = "begin"
-	// Advance makes Machine.Record durable.
+	// Advance writes Machine.Record to the operation's entry in the log.
 	Advance Verb = "advance"
 	// Forget ends the log's entry. No step depends on the end of the entry, so Forget may be lost.
 	Forget Verb = "forget"
@@ -27,36 +27,36 @@ const (
 	ReadPeerSet Verb = "read-peerset"
 	// ReadOwner reads the object that owns the namespace in Peer.
 	ReadOwner Verb = "read-owner"
-	// List lists in Peer the objects in the namespace that the object owns.
+	// List lists in Peer the objects in the namespace that the operation's object owns.
 	List Verb = "list"
-	// Settle sweeps, in Peer, each Reserved object in the namespace that the object owns; such a
-	// sweep deletes a dead object. It returns the objects that are left, each with the stage of its
-	// primary.
+	// Settle sweeps (checks and repairs) each Reserved object in Peer, in the namespace that the
+	// operation's object owns. It deletes an object that is dead: its primary is gone for ever. It
+	// returns all objects that are left, a Reserved object with the stage of its primary.
 	Settle Verb = "settle"
-	// Count counts the homes of the kind in Peer, and those whose removal a plain delete
-	// requests.
+	// Count counts the homes (primaries) of the kind in Peer, and those whose removal was requested
+	// by a plain delete, such as kubectl delete.
 	Count Verb = "count"
-	// Activate notifies the kind that Object is in effect in Peer.
+	// Activate calls the hook of the kind which learns that Object is in effect in Peer.
 	Activate Verb = "activate"
-	// Release notifies the kind that Object is about to be deleted in Peer.
+	// Release calls the hook of the kind which learns that Object is about to be deleted in Peer.
 	Release Verb = "release"
 
 	// PutPeerSet replaces Peer's PeerSet by Set if that PeerSet has RV; without an RV it creates
 	// the PeerSet.
 	PutPeerSet Verb = "put-peerset"
-	// Survey lists the objects of every kind in Peer. It leaves out unclaimed objects of a kind
-	// that keeps its state in an annotation.
+	// Survey lists the objects of every kind in Peer. If a kind keeps its claims in an annotation,
+	// Survey leaves out the kind's objects without a claim.
 	Survey Verb = "survey"
 	// Sub runs the operation Sub to its end, on the object that a survey found under Key.
 	Sub Verb = "sub"
-	// Finish runs the change in slot Other to its end.
+	// Finish runs the membership change that the slot Other names to its end.
 	Finish Verb = "finish"
 
 	// Sleep waits for one quantum, a fraction of the lease.
 	Sleep Verb = "sleep"
 )
 
-// Command is one request of a machine. At most one command of a strand is
+// Command is one request of a machine. At most one command of a strand (a running task) is
 // outstanding.
 type Command struct {
 	Strand, Seq int
@@ -65,11 +65,11 @@ type Command struct {
 	Object      Object
 	UID, RV     string
 
-	Record string // operation ID, of the verbs on records and of Forget
+	Record string // of Forget, and of the verbs on records of the first release: the operation's ID
 
 	Set   *PeerSet   // of PutPeerSet
 	Key   string     // of Sub
-	Sub   *Operation // of Sub; of the fields that depend on the kind only Mode is set
+	Sub   *Operation // of Sub; Mode is the only field set of those that depend on the kind
 	Other *Slot      // of Finish
 }
 
@@ -126,7 +126,7 @@ type Reply struct {
 	PeerSet     PeerSet
 	Occupants   []Occupant
 	Requests    Requests  // of a Count
-	Decision    *Decision // of a verb on records: the record
+	Decision    *Decision // of a verb on records of the first release: the record
 	Found       []Found   // of a Survey
 	Result      Result    // of a Sub
 }
@@ -135,7 +135,7 @@ type Reply struct {
 type Occupant struct {
 	Peer, Resource, Namespace, Name string
 	Stage                           Stage
-	Guard                           bool // the object itself is in another peer
+	Guard                           bool // it only holds the name of an object in another peer
 }
 
 // Found is an object that a survey found.

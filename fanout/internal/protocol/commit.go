@@ -8,8 +8,8 @@ package protocol
 type commitJob struct{ m *Machine }
 
 // begin sends the commit. For an Everywhere kind it reads the members at the same time, which saves
-// activation a round trip. Activation must read the replicas before the members: the replies to the
-// creates, which have arrived, count as these reads.
+// activation (the update of the replicas) a round trip. Activation must read the replicas before
+// the members. The replies to the creates of the replicas, which have arrived, serve as these reads.
 func (j commitJob) begin() {
 	m := j.m
 	m.spawn(taskCommit, m.Record.Primary.Peer)
@@ -20,8 +20,8 @@ func (j commitJob) begin() {
 }
 
 // configured returns the primary as the commit writes it. The commit adds our finalizer, which
-// keeps a committed primary until its removal. A Reserved primary does not have it, so that one
-// atomic delete fences it.
+// keeps a committed primary until its removal. A Reserved primary does not have it. So one delete
+// removes a Reserved primary at once, and thereby aborts its operation.
 func (j commitJob) configured() Object {
 	m := j.m
 	o := m.Primary
@@ -67,8 +67,9 @@ func (s commitTask) step(r Reply) {
 // known.
 type attempt struct{ strand }
 
-// ask reads the primary after a write of the primary that was not acknowledged. If it has asked
-// often enough, it ends the strand, with the ending InDoubt if the commit may have been applied.
+// ask reads the primary after a write of the primary that was not acknowledged. After askLimit
+// tries, or if the peer is not configured, it ends the strand (the running task). The ending is
+// InDoubt then if the commit may have been applied.
 func (s attempt) ask(r Reply) {
 	m := s.m
 	if r.Code == Denied {
@@ -151,8 +152,8 @@ func (j commitJob) askLimit() int {
 	}
 }
 
-// A lookTask reads the membership from the primary's peer for the work after a commit. A failure
-// does not fail the phase: without a membership nothing is confirmed.
+// A lookTask reads the membership from the primary's peer for the work after a commit. If the read
+// fails, the phase goes on, and work that needs the members leaves its peers unconfirmed.
 type lookTask struct{ strand }
 
 func (s lookTask) step(r Reply) {
@@ -161,8 +162,8 @@ func (s lookTask) step(r Reply) {
 	case s.Step != stepRead:
 		s.send(stepRead, Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
-		// The peer is rejoining: its list of members does not count yet, and the change that
-		// readmits the peer decides about its objects.
+		// The peer is no full member, for example because it rejoins. Its list of members is not
+		// used, and the membership change that admits the peer decides about its objects.
 		if m.Op.Action == Remove {
 			m.because(Restored, s.Peer) // another member may have an object of the name
 		}

@@ -3,10 +3,10 @@
 
 package protocol
 
-// plan is one coordinator of a configuration.
+// plan is one coordinator of a configuration, with its operation.
 type plan struct {
 	op Operation
-	// retry: the operation runs again, as a new operation, after it gave way.
+	// retry: if the operation is aborted in favor of an older rival, it runs again under a new ID.
 	retry bool
 	// after: the operation begins when the plan with that number, counted from 1, is over.
 	after int
@@ -25,20 +25,20 @@ type config struct {
 	plans    []plan
 	sweepers int // how many sweeps may be under way at once
 
-	committed   string // the payload of an object that is committed at peer a from the start
+	committed   string // the payload of an object that is committed from the start, in peer a or as committedAt states
 	moved       string // the peers to which that object's home has moved, in order; the other replicas name its first home
 	late        string // the peers whose replica is still Reserved
-	strangers   string // the peers that hold persons' objects
+	strangers   string // the peers that hold an object without a claim, which a person applied
 	committedAt int    // 1 + the peer of the committed object; 0: the first
-	givenUp     bool   // sweepers do not have a peer configured that was removed by force
+	givenUp     bool   // sweepers do not use a peer that was removed by force; see also configured and reaches
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
 	loss        loss    // a peer that goes down
 	astray      string  // a peer whose credentials lead to another ring's cluster for a while
 	otherHolds  bool    // that other cluster holds a committed object of the name
 	restored    string  // a peer that is restored from a backup
-	detected    bool    // no process believes the restored peer until it rejoins
-	noticed     bool    // no process believes the restored peer from some time after the restore
+	detected    bool    // from the restore until the peer is quarantined, only the peer's rejoin uses its replies
+	noticed     bool    // the same, from some time after the restore
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes continue changes that they find
 	reads       bool    // a change's reads of PeerSets may be late
@@ -56,7 +56,7 @@ type config struct {
 
 	adopters   int  // how many processes settle records that they find
 	takers     int  // how many processes take over an entry of a log that all share
-	retained   bool // ended records keep their names
+	retained   bool // the names of ended records stay taken
 	twice      Verb // the verb that may be sent twice; "": Create
 	inert      bool // reservations carry no payload
 	laden      bool // an earlier release wrote the guards, with payload
@@ -78,13 +78,13 @@ type mutant struct {
 	handled  func(p *proc, cmds []Command) []Command
 	stale    bool                          // sweeps read the primary before the secondary that they judge
 	answer   func(c Command) (Reply, bool) // returns the reply in place of the peer's
-	blind    bool                          // report the consequence, not the broken rule itself
+	blind    bool                          // the model reports the consequence of a broken rule, not the rule itself
 	change   func(w *world, p *proc, c Command) Command
 	told     func(w *world, p *proc, c Command, r Reply) Reply // edits the replies to a change of the membership
-	upsert   bool                                              // a decision creates its record again
+	upsert   bool                                              // a decision creates its record again if the record is gone
 	scrapped bool                                              // a crash loses the log as well
 	judged   func(found map[string]Presence)                   // edits the identities of the clusters before they are judged
-	counted  func(Reply) bool                                  // reports which replies of a wrong cluster count nevertheless
-	trusting bool                                              // a restored peer is believed before it rejoins
-	named    bool                                              // a primary's UID is known before it exists
+	counted  func(Reply) bool                                  // reports whether a process uses this reply of a wrong cluster
+	trusting bool                                              // processes use the replies of a restored peer before its rejoin begins
+	named    bool                                              // the UID of a primary or a record is known before it exists
 }

@@ -18,7 +18,7 @@ func (j coverJob) begin() {
 		return
 	}
 	if !m.Primary.Claimed {
-		// A secondary of an unclaimed object is valid.
+		// An adoption creates the secondaries of an object before its claim: use the adoption's claim.
 		m.Primary.Claim = Claim{Operation: adoptionOf(m.Op.Met.UID), Coordinator: m.Op.Coordinator, Target: m.Op.Target}
 	}
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
@@ -34,7 +34,8 @@ func (j coverJob) begin() {
 	}
 }
 
-// follow brings the replicas of a home that is not where the cover expected it.
+// follow continues the cover after its home was found in another peer: it brings the replicas to
+// Op.Into.
 func (j coverJob) follow() {
 	m := j.m
 	m.enter(covering)
@@ -45,9 +46,10 @@ func (j coverJob) follow() {
 	}
 }
 
-// maybeJudgedBefore reports whether another process may have judged the secondary in the strand's
-// peer while the primary's peer was departed. Such a process found the secondary dead. When the
-// primary's peer has rejoined, the secondary is alive, but the process may be about to delete it.
+// maybeJudgedBefore reports whether another process may still delete the secondary in the peer of
+// this strand (running task). Such a process saw the primary's peer departed, and so judged the
+// secondary dead (to be deleted). Now the primary's peer has rejoined, and the secondary is valid. A
+// write of the secondary by this strand makes such a delete fail.
 func (s secondaryTask) maybeJudgedBefore() bool {
 	m := s.m
 	return m.Op.Action == Cover && !s.Fresh
@@ -74,16 +76,18 @@ func (s secondaryTask) obstructed(o Object, peer string) {
 	s.unconfirmed()
 }
 
-// unproved ends the strand and reports that its peer holds no secondary of the primary. The
-// primary's peer was restored, and the primary may have been removed after the backup was made.
+// unproved ends the strand if Op.Prove is set, and reports that its peer holds no secondary which
+// proves the commit of the primary. The primary's peer was restored from a backup, and the primary
+// may have been removed after the backup was made.
 func (s secondaryTask) unproved() {
 	m := s.m
 	m.Result.Unproved = append(m.Result.Unproved, s.Peer)
 	s.finish()
 }
 
-// rival reads the record or object that decides about X, an object of another operation that has
-// the name: X's record if X is undecided, and X's primary otherwise.
+// rival handles X, an object of another operation that has the name. It ends the strand if X is
+// unclaimed or a primary. Otherwise it reads what decides about X: the record of the first release
+// if X is undecided, else X's primary.
 func (s secondaryTask) rival() {
 	m := s.m
 	switch {
@@ -98,10 +102,10 @@ func (s secondaryTask) rival() {
 }
 
 // rivaled ends the strand because X, a secondary of another primary, has the name. y is the reply
-// to a read of X's primary. If X's primary or the operation's primary is committed, a later round
-// finds only the committed one. If Op.Prove is set, X may be evidence of a primary that the
-// restored peer has forgotten. Then X's primary is the newer one, and the operation's primary stays
-// unproved.
+// to a read of X's primary. Usually the peer stays unconfirmed: if one of the two primaries is
+// committed, the other one is gone when the operation runs again. If Op.Prove is set, X may be
+// evidence of a primary that the restored peer has forgotten. Then X's primary is the newer one, and
+// the operation's primary stays unproved.
 func (s secondaryTask) rivaled(y Reply) {
 	m := s.m
 	if m.Op.Prove && m.verdict(s.X, y) == lost {
@@ -192,12 +196,13 @@ func (j coverJob) afterCovering() {
 		return
 	}
 	if m.Astray {
-		// The home has moved. A pending target makes the change list again and find the new home.
+		// The home has moved. With a pending target, the membership change lists the peer again and
+		// finds the new home.
 		m.pend(m.Op.Target)
 	}
 	for _, s := range m.Strands {
 		if s.Task == taskBring && s.X.Terminating {
-			m.pend(s.Peer) // another process retires this former home
+			m.pend(s.Peer) // another process is about to remove our finalizer from this former home
 		}
 	}
 	m.end(Done)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// yieldedAway returns a world in which the home moved from A to C, in plan 0. A was lost before it was brought to the new
-// home's state, and removed by force. The home moved on to B, and the object was removed. Then A is back, with the home
-// that yielded to C.
+// yieldedAway returns a world in which plan 0 has moved the home (the primary of an Everywhere object) from A to C. A went
+// down before the object in A became a replica, and was removed by force. The home moved on to B, and the object was
+// removed. Then A is up again. Its object is still yielded: a former home that names the object in C as the next home.
 func yieldedAway(t *testing.T, cfg config) stage {
 	t.Helper()
 	cfg.mode, cfg.peers, cfg.committed, cfg.loss = Everywhere, 3, "p", loss{peer: "a", returns: true}
@@ -34,7 +34,7 @@ func yieldedAway(t *testing.T, cfg config) stage {
 	return s
 }
 
-// The recovery of the first move must not make the home in A the home again.
+// TestAMoveDoesNotTakeBackADepartedHome recovers the first move. It must not make the object in A home again.
 func TestAMoveDoesNotTakeBackADepartedHome(t *testing.T) {
 	s := yieldedAway(t, config{changes: changes(forceA)})
 	yielded := *s.store.cells[0].obj
@@ -45,7 +45,8 @@ func TestAMoveDoesNotTakeBackADepartedHome(t *testing.T) {
 	require.Nil(t, s.store.cells[2].obj)
 }
 
-// A person deletes the home in A. The join of A ends, and deletes it.
+// TestAJoinDeletesADepartedHomeThatAPersonDeleted: a person deletes the object in A, which our finalizer holds. The join
+// of A is completed, and removes the object.
 func TestAJoinDeletesADepartedHomeThatAPersonDeleted(t *testing.T) {
 	s := yieldedAway(t, config{changes: changes(forceA), deletes: 1})
 	s.do(action{actDelete, 0, 0})
@@ -54,8 +55,9 @@ func TestAJoinDeletesADepartedHomeThatAPersonDeleted(t *testing.T) {
 	require.Nil(t, s.store.cells[0].obj)
 }
 
-// TestADepartedHomeIsNotMoved loses A after it has committed an object, and before the replicas of the members are Active.
-// A is removed by force, so the replicas are dead. When A is back, a move must not make the object take effect in a member.
+// TestADepartedHomeIsNotMoved takes A down after an add has committed its object in A, and before the replicas in the
+// members are Active. A is removed by force, so the replicas are dead (they hold no name). When A is up again, a move must
+// not put the object into effect in a member.
 func TestADepartedHomeIsNotMoved(t *testing.T) {
 	cfg := config{
 		mode: Everywhere, peers: 3, loss: loss{peer: "a", returns: true},

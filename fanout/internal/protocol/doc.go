@@ -10,10 +10,10 @@
 // An operation is a sequence of jobs, and a job is a sequence of phases. The tasks of a phase run
 // in parallel, and each works in one peer or on the log. Jobs and tasks are types without state,
 // each with the rules of one subject: acquireTask decides about an object that has the name
-// already, removeJob about the order of a removal. The state is in Machine and Strand, which are
-// plain data. A Change, the machine of a change of the membership, is built in the same way and
-// runs operations of its own. Pure functions judge the objects, PeerSets and records that were
-// read: judge, judgeStray, judgeRecord and the methods of Object.
+// already, removeJob about the order of a removal. The state is in Machine and in Strand, the state
+// of one running task; both are plain data. A Change, the machine of a change of the membership, is
+// built in the same way and runs operations of its own. Pure functions judge the objects, PeerSets
+// and records that were read: judge, judgeStray, judgeRecord and the methods of Object.
 //
 // docs/fanout-specification.md states the guarantees of the protocol: at most one peer owns a name;
 // a committed object has a guard or a replica in every other Active member; a committed object

@@ -5,13 +5,14 @@ package protocol
 
 import "slices"
 
-// If evidence and the peer of its primary contradict each other, one of the two peers was
-// restored. A third member decides: every full member holds a secondary of a durable object. So
-// if a member that was full before it was read holds nothing of the object, a removal deleted
-// the object, and the evidence comes from a restore.
+// Evidence is a secondary that proves the commit of its primary. If the primary's peer does not have
+// the committed primary, one of the two peers was restored from a backup. A third member, the
+// witness, decides. If the object was durable, every full member holds a secondary of it. So if the
+// witness was a full member before the object was read there, and holds nothing of the object, a
+// removal deleted the object, and a restore brought the evidence back.
 
-// doubt reads X again, because X's primary was missing: a removal may have deleted
-// X and its primary since X was read.
+// doubt begins to check evidence X, whose primary is missing or not committed. It reads X again,
+// because a removal may have deleted X and its primary since X was read.
 func (s judgeTask) doubt() {
 	s.send(stepUnchanged, readObject(s.Peer))
 }
@@ -41,7 +42,7 @@ func (s judgeTask) stepDoubt(r Reply) {
 	}
 }
 
-// askWitness asks the next witness, or leaves X unchanged if none is left.
+// askWitness reads the PeerSet of the next witness. If no witness is left, it leaves X unchanged.
 func (s judgeTask) askWitness() {
 	if s.Asked == len(s.witnesses()) {
 		s.finish()

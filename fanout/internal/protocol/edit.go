@@ -85,7 +85,8 @@ func (s acceptTask) step(r Reply) {
 	}
 }
 
-// unaccepted ends the strand without a revision for the edit; a later sweep commits the edit.
+// unaccepted ends the strand (the running task) without a revision for the edit. A later sweep (a
+// check and repair of all peers) commits the edit.
 func (s acceptTask) unaccepted(r Reply) {
 	m := s.m
 	m.because(reasonOf(r), s.Peer)
@@ -114,7 +115,7 @@ func (j acceptJob) afterAccepting() {
 			updateJob{m}.begin()
 		}
 	case m.Primary.UID == "":
-		// The removal is another operation and deletes the replicas.
+		// The home is gone: the operation that removed it also deletes the replicas.
 		bringJob{m}.superfluous()
 	case unaccepted:
 		bringJob{m}.brought()

@@ -6,14 +6,14 @@ package protocol
 import "strings"
 
 // A peer that was restored from a backup replies from an older state: an object that it lacks
-// may have been committed there. So a secondary that was written after the commit is evidence,
-// and no reply of its primary's peer makes it dead.
+// may have been committed there. So a secondary that was written after the commit is evidence of
+// the commit. It is not deleted only because its primary's peer lacks the primary.
 
-// Evidence reports whether secondary o proves the commit of its primary. A bound guard proves it,
-// and so does an Active replica. Exceptions: an object that is being deleted, a replica that was
-// home and has our finalizer, and a replica that names an elected replica prove nothing. A guard of
-// an add of the first release proves nothing either, because it may be bound while the object in
-// the target is Reserved.
+// Evidence reports whether secondary o proves the commit of its primary. A bound guard (its Bound is
+// set) proves it, and so does an Active replica. Exceptions: an object that is being deleted, a
+// replica that was home and has our finalizer, and a replica whose Home is Yielded, because the
+// object that it names may not be home yet, prove nothing. A guard of an add of the first release
+// proves nothing either, because it may be bound while the object in the target is Reserved.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false

@@ -3,14 +3,14 @@
 
 package protocol
 
-// exact returns plan r, a removal of the revision base.
+// exact returns removal r, restricted to revision base: it removes no other revision of the object.
 func exact(r plan, base int64) plan {
 	r.op.Base = base
 	return r
 }
 
-// present returns cfg with removals of the resourceVersion that the committed object has at the
-// start.
+// present returns cfg with its removals restricted to one resourceVersion: the one that the committed
+// object has at the start.
 func present(cfg config) config {
 	w := newWorld(&cfg)
 	for i := range cfg.plans {

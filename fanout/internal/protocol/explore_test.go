@@ -97,7 +97,8 @@ func (e *exploration) explore() string {
 	return ""
 }
 
-// look tests a state and, if it is at rest, the result of settling it.
+// look tests a state. If it is at rest (no process can continue), look also tests the state that
+// recoveries and sweeps lead to.
 func (e *exploration) look(f entry) string {
 	e.states++
 	resting := f.w.rest()
@@ -113,8 +114,9 @@ func (e *exploration) look(f entry) string {
 	return ""
 }
 
-// settle tests a state at rest. The result depends only on the peers and on the operations to
-// recover, so it is computed once for each combination.
+// settle recovers and sweeps a state at rest, and tests the outcome (see world.settle). The result
+// depends only on the peers and on the operations to recover, so it is computed once for each
+// combination.
 func (e *exploration) settle(w *world) string {
 	e.quiet++
 	e.k.reset()

@@ -3,8 +3,8 @@
 
 package protocol
 
-// fail ends the strand and makes the other strands of the phase stop at their next reply. The
-// first failure is reported.
+// fail ends the strand (the running task). The other strands of the phase then make no new attempts
+// (see Machine.Stopping). The result has the reason of the first failure.
 func (s strand) fail(reason Reason) {
 	m := s.m
 	s.finish()
@@ -27,8 +27,8 @@ func (s strand) heldBy(reason Reason, peer string, o Object) {
 	s.fail(reason)
 }
 
-// again retries a peer that did not reply, from step next after a pause. It returns false if it
-// does not retry: the operation stops, or has tried often enough.
+// again retries a peer that did not reply, from step next after a pause. It returns false and does
+// not retry if the operation is stopping or expired, or after some tries if it is not Patient.
 func (s strand) again(next step) bool {
 	m := s.m
 	s.Tries++
@@ -39,8 +39,8 @@ func (s strand) again(next step) bool {
 	return true
 }
 
-// retry uses strand.again, for work that a sweep or a recovery may continue. If strand.again returns
-// false, the strand ends and its peer stays unconfirmed.
+// retry is strand.again for work that a later sweep (a check and repair of all peers) or recovery can
+// continue. If strand.again returns false, the strand ends and its peer stays unconfirmed.
 func (s strand) retry(next step) {
 	if !s.again(next) {
 		s.unconfirmed()

@@ -65,7 +65,7 @@ func (s findTask) afterRead(r Reply) {
 	}
 }
 
-// found acts on o, which has the name in the strand's peer.
+// found acts on o, which has the name in the peer of this strand (running task).
 func (s findTask) found(o Object) {
 	m := s.m
 	switch {
@@ -106,8 +106,9 @@ func (j findJob) found(o Object, peer string) {
 }
 
 // same reports whether o is, or may be, the object of the operation. An Everywhere object is this
-// object if it has the UID in Record.Primary, or if its claim names the operation Record.Origin:
-// the claims of an object and all its replicas name the same operation.
+// object if it has the UID in Record.Primary. Except in phase recovering, it also is this object if
+// its claim names the operation Record.Origin, and may be it if Origin is unknown: the claims of an
+// object and of all its replicas name the same operation.
 func (j findJob) same(o Object) bool {
 	m := j.m
 	switch {
@@ -140,7 +141,7 @@ func (j findJob) afterFinding() {
 	lead := m.Lead
 	m.Astray, m.Lead = false, Object{}
 	if m.departed(lead.Of(m.Op.Mode).Peer) {
-		// The lead is a replica that came into force late; it is dead.
+		// The lead names a home in a departed peer. It became Active too late, and is to be deleted.
 		lead = Object{}
 	}
 	unread := len(m.Result.Peers) > 0

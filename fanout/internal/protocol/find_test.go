@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoMaySayThatItIsGone: an Onward removal reports Missing only if a peer proves that no object
-// is committed in the unreachable peer. The proof is an Active member that lists the unreachable
-// peer and has no guard of the name.
+// TestWhoMaySayThatItIsGone: a removal with the Patience Onward may skip an unreachable peer. It
+// reports Missing only if another peer proves that no object is committed in the unreachable one. A
+// peer proves this if it is an Active member, lists the unreachable peer, and has no guard of the name.
 func TestWhoMaySayThatItIsGone(t *testing.T) {
 	members := func(state string, peers ...string) Reply {
 		set := PeerSet{Self: Member{Peer: "a", State: state}}

@@ -27,8 +27,8 @@ const (
 // first reports whether the machine runs an add of the first release, as opposed to settling one.
 func (m *Machine) first() bool { return m.central() && !m.Resumed }
 
-// startFirst returns the first commands. Claims begin only after the record was acknowledged,
-// so that a claim without its record is dead.
+// startFirst returns the first commands. No claim is created before the record is acknowledged. So a
+// claim whose record does not exist is dead: it does not hold the name.
 func (m *Machine) startFirst() []Command {
 	m.enter(proposing)
 	m.spawnFirst(taskPropose, "")
@@ -149,7 +149,7 @@ func (m *Machine) afterProposing() {
 func (m *Machine) withdrawFirst() {
 	m.Stopping = true
 	if m.Decision.UID == "" {
-		m.Withdrawn = true // the record was never created
+		m.Withdrawn = true // no record is known: recovery settles one that a late create makes
 		abortJob{m}.clean()
 		return
 	}
@@ -165,8 +165,8 @@ func (m *Machine) stepClaim(i int, r Reply) {
 		s.X = o
 		m.holdClaim(i)
 	case s.Step == stepRead && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
-		// The claim comes from a create whose reply was lost. A claim that names an earlier record
-		// is never bound to another record.
+		// The claim comes from a create whose reply was lost. If it names an earlier record of this
+		// operation, it cannot be bound to the present record.
 		s.X = o
 		if o.Claim.Record == m.Decision.UID {
 			m.holdClaim(i)
@@ -339,7 +339,8 @@ func (m *Machine) afterDeciding() {
 	}
 }
 
-// bindFirst binds the claims that are held.
+// bindFirst completes a committed add: it puts the target's object into effect, and binds the
+// claims in the other peers to this object.
 func (m *Machine) bindFirst() {
 	m.Stopping = false
 	m.enter(binding)

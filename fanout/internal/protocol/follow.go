@@ -7,19 +7,21 @@ package protocol
 // reservation.
 const reservedAgain = "its home there is a reservation again: the peer was restored from a backup"
 
-// uncommitted ends the strand, which read a reservation where the home was committed. A
-// reservation is neither updated nor removed.
+// uncommitted ends the strand (the running task), which read a reservation where the home was
+// committed. A reservation is neither updated nor removed.
 func (s attempt) uncommitted() {
 	m := s.m
 	m.Result.Problem = reservedAgain
 	s.fail(Homeless)
 }
 
-// A followTask reads the home that an object names, then the home that this one names, and so on up
-// to the present home. A home may have yielded to a replica that is not home yet. Then the task
-// makes the replica home. If the replica is gone or being deleted, the task makes the old home home
-// again, unless the replica's peer lists the old home's peer as removed by force. For then the move may
-// have been finished, and the object moved again or removed, while that peer was no member.
+// A followTask searches for the present home. It reads the home that an object names; if that object
+// is no longer the home and names a later one, it reads the later one, and so on. A move may have
+// stopped after the old home yielded (gave up its place) to a replica that is not home yet. Then the
+// task makes the replica home. If the replica is gone or being deleted, the task makes the old home
+// home again, unless the replica's peer lists the old home's peer as removed by force. In that case
+// the move may have been finished while that peer was no member, and the object moved again or
+// removed since.
 type followTask struct{ strand }
 
 func (s followTask) step(r Reply) {
@@ -63,7 +65,8 @@ func (s followTask) step(r Reply) {
 	}
 }
 
-// pursue takes the next step from X, in the strand's peer.
+// pursue ends the strand if X, in the strand's peer, is the home. Otherwise it reads the home that X
+// names.
 func (s followTask) pursue() {
 	m := s.m
 	switch {
@@ -91,7 +94,7 @@ func (s followTask) pursued(r Reply) {
 	}
 }
 
-// led continues from X to its home, as read in r.
+// led continues from X to the home that X names. r is the reply to the read of the home.
 func (s followTask) led(r Reply) {
 	m := s.m
 	x, y, at := s.X, r.Object, s.X.Of(m.Op.Mode)
@@ -117,7 +120,7 @@ func (s followTask) led(r Reply) {
 		s.X, s.Peer = y, at.Peer
 		s.pursue()
 	default:
-		// An unfinished removal by force of another peer will make y the home.
+		// y was elected to replace a lost home: an unfinished removal by force will make it the home.
 		s.failAt(Homeless, at.Peer)
 	}
 }
@@ -176,8 +179,8 @@ func (s followTask) regained(o Object, at string) {
 	s.finish()
 }
 
-// homeless ends the strand because the primary does not exist: the objects that named it are
-// dead.
+// homeless ends the strand because the primary does not exist. The objects that named it are dead:
+// they are to be deleted.
 func (s followTask) homeless() {
 	m := s.m
 	m.Lead, m.LeadAt = Object{}, ""

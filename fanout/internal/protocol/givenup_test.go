@@ -30,10 +30,11 @@ func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	require.Equal(t, Ended, m.Result.Ending, "%+v", m.Result)
 }
 
-// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp runs the succession of an Account whose home
-// remains when another peer is removed by force. If the home has moved before, its replica is
-// written once more, because a late write of the move may make the replica name the removed peer.
-// If the home has never moved, its replica stays as it is.
+// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp runs the succession of an Account: the step of a
+// removal by force that replaces or confirms the home. Here the home is not in the removed peer. If
+// the home has moved before, its replica is written once more, because otherwise a late write of the
+// move could make the replica name the removed peer. If the home has never moved, its replica stays
+// as it is.
 func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	for term, written := range map[int64]bool{0: false, 3: true} {
 		w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})

@@ -3,8 +3,8 @@
 
 package protocol
 
-// guards are configurations in which an earlier release runs an add or has committed one. The
-// guards of an earlier release carry the payload.
+// guards are configurations in which an earlier release runs an add or has committed one. Its guards
+// (the objects that reserve the name in the other peers) carry the payload.
 var guards = []config{
 	{name: "guards with payload, remove", peers: 2, committed: "p", laden: true, sweepers: 2, plans: []plan{removal("r")}},
 	{name: "guards with payload, kubectl delete, add", peers: 2, committed: "p", laden: true, sweepers: 1, deletes: 1, plans: []plan{add("y", "b", 2, "q")}},

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// A plain delete of a home would delete every replica, so it commits nothing and only requests
-// a removal. A sweep that finds the request holds it as long as the object's namespace has objects,
-// a member does not list that namespace, or more removals are requested at once than the limit
-// allows. The commit is the stage Removing, as for any removal; until then the object stays in
-// effect everywhere.
+// If a plain delete (such as kubectl delete) of a home counted as a removal, it would delete every
+// replica. So it commits nothing and only requests a removal. A sweep (a check and repair of all
+// peers) that finds the request holds it in three cases: the namespace that the object owns has
+// objects, its objects cannot be listed in a member, or more removals are requested at once than the
+// limit allows. The commit is the stage Removing, as for any removal; until then the
+// object stays in effect everywhere.
 
 // HoldReason is the reason why a requested removal is held.
 type HoldReason string
@@ -21,7 +22,8 @@ type HoldReason string
 const (
 	// HoldOccupied: the namespace has objects. The hold ends when they are gone.
 	HoldOccupied HoldReason = "Occupied"
-	// HoldUnknown: a member did not list the namespace. The hold ends when all members list it.
+	// HoldUnknown: the objects of the namespace could not be listed in a member. The hold ends when
+	// they were listed in all members.
 	HoldUnknown HoldReason = "Unknown"
 	// HoldTooMany: more removals are requested than the limit allows. The hold ends when a person
 	// releases the removal.
@@ -67,7 +69,8 @@ func (j holdJob) begin() {
 	case m.Primary.Released:
 		j.commitRequest()
 	case m.Primary.Held.Reason == HoldTooMany:
-		// Removals that were released or done since must not end the hold of the other removals.
+		// Only a person ends this hold. It stays when the number of requests falls below the limit,
+		// because other removals were released or are done.
 		j.postpone(m.Primary.Held)
 	default:
 		m.HaveSet = false
@@ -121,7 +124,8 @@ func (j holdJob) afterCounting() {
 	}
 }
 
-// weigh holds the requested removal if the namespace has objects or a member did not list it.
+// weigh holds the requested removal if the namespace has objects, or if its objects could not be
+// listed in a member. Otherwise it commits the removal. A sweep that stops or expires does neither.
 func (j holdJob) weigh() {
 	m := j.m
 	occupants, silent := m.Result.Occupants, m.Result.Pending

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limit returns the limit that sweeps apply to requested removals.
+// limit returns how many removals plain deletes may request at once before a sweep (a check and
+// repair of all peers) holds them back: none if crowded is set, otherwise any number.
 func (cfg *config) limit() Limit {
 	if cfg.crowded {
 		return Limit{}
@@ -31,8 +32,8 @@ func (w *world) release(i int) {
 // inhabited reports whether an object in the namespace is in effect.
 func (w *world) inhabited() bool { return w.tenant == resident || w.resides() }
 
-// valve returns a violation if a requested removal that must be held was committed without a
-// release.
+// valve returns a violation if a removal that a plain delete requested was committed without a
+// release by a person, although the namespace had objects or the limit was exceeded.
 func (w *world) valve() string {
 	if !w.cfg.valve || slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Remove }) {
 		return ""

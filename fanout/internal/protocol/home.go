@@ -3,11 +3,12 @@
 
 package protocol
 
-// The primary of an Everywhere object may move. A process that finds a yielded primary follows
-// it, to a higher term only, and finishes or reverts a move that was interrupted.
+// The primary of an Everywhere object, its home, may move: it yields (gives up its place) to a
+// replica in another peer, and each new home has a higher term. A process that finds a yielded home
+// follows it, to a higher term only, and finishes or reverts a move that was interrupted.
 
 // elects reports whether o has yielded to x, found in peer, and x is not the home yet. As long as
-// this holds, a process may only make x the home, and must not judge x as a secondary.
+// this holds, a process may only make x the home, and must not delete x as a dead secondary.
 func (o Object) elects(peer string, x Object) bool {
 	return o.Home.Yielded && o.Home.Ref == Ref{Peer: peer, UID: x.UID} && x.term() < o.term()
 }
@@ -29,8 +30,8 @@ func (o Object) former(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Finalizer && !o.Primary(mode)
 }
 
-// astray records that the primary is not where it was expected: o, found in peer, leads to it. If o
-// is unclaimed, all peers are searched.
+// astray records that the primary is not where it was expected. o, found in peer, names the next
+// home to read. If o is unclaimed and no other lead is known, all peers are searched.
 func (m *Machine) astray(o Object, peer string) {
 	m.Astray = true
 	if o.Claimed && (!m.Lead.Claimed || o.term() >= m.Lead.term()) {

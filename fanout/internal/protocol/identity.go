@@ -15,14 +15,14 @@ type Presence struct {
 	Set    PeerSet
 }
 
-// Standing states whether the replies of a peer count and, if they do not, why.
+// Standing states whether a coordinator may use the replies of a peer and, if not, why.
 type Standing uint8
 
 // The standings of a peer.
 const (
 	// Silent is a peer about which nothing is known.
 	Silent Standing = iota
-	// Believed is a member, in the cluster that it is known to be.
+	// Believed is a member whose cluster is the one that the ring knows under its name.
 	Believed
 	// NotMember is a peer that is in no ring, or has left this one. It has no vote about the
 	// identity of other peers.
@@ -30,10 +30,10 @@ const (
 	// UnknownIdentity is a peer whose cluster cannot be checked.
 	UnknownIdentity
 	// Returned is a member whose store was restored from an older state: its own epoch is lower
-	// than an epoch that another peer has noted for it. Its replies do not count.
+	// than an epoch that another peer has noted for it. Its replies are not used.
 	Returned
 	// WrongCluster is a peer whose cluster is not the one that the ring knows under its name.
-	// Its replies do not count.
+	// Its replies are not used.
 	WrongCluster
 )
 
@@ -62,7 +62,7 @@ type Identification struct {
 	Epoch, Noted int64
 }
 
-// Trusted reports whether the replies of the peer count.
+// Trusted reports whether a coordinator may use the replies of the peer.
 func (i Identification) Trusted() bool { return i.Standing == Believed || i.Standing == NotMember }
 
 // Identify judges the peers that replied. A peer's PeerSet must have the peer's name and its
@@ -133,7 +133,7 @@ type jury struct {
 }
 
 // claimed returns the UID of the cluster. If the credentials may not read that UID, it returns the
-// UID in the cluster's PeerSet, which the ring's ID must confirm.
+// UID in the cluster's PeerSet, which a caller may use only if the PeerSet also has a ring ID.
 func (p Presence) claimed() string {
 	if p.UID != "" {
 		return p.UID

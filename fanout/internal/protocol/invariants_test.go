@@ -85,7 +85,7 @@ func (w *world) judgeRemoval(p *proc) {
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
 	case w.restoring.over && peerName(at) == w.cfg.restored:
-		// The removal is open and runs again.
+		// The restore has undone the removal. Its log entry is still open, so recovery runs it again.
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
 	}
@@ -100,7 +100,7 @@ func (w *world) judgeRemoval(p *proc) {
 			continue // a leaving peer is emptied before it is Out
 		}
 		if c.set != nil && c.set.Gone(peerName(i)) {
-			continue // a rejoining peer is judged before it is a member
+			continue // a rejoin settles the peer's objects before the peer is a member
 		}
 		if x := c.obj; x != nil && x.Claimed && x.Stage == Active && x.Of(w.cfg.mode) == r.Primary {
 			w.fault("I7: a replica is active in " + peerName(i) + " after its removal")
@@ -108,10 +108,10 @@ func (w *world) judgeRemoval(p *proc) {
 	}
 }
 
-// brings reports whether a process other than judged is bringing op's object to peer, or has
-// crashed and may have been doing so. That process runs another operation, or has taken over op's
-// entry. A secondary that it has created is no leftover of op: if the primary is gone, that process
-// deletes the secondary.
+// brings reports whether a process other than judged is creating the secondary (the guard or replica)
+// of op's object in peer, or has crashed and may have been doing so. That process runs another
+// operation, or has taken over op's log entry. The secondary is no leftover of op: if the primary is
+// gone, that process deletes the secondary.
 func (w *world) brings(judged *proc, op, peer string) bool {
 	return slices.ContainsFunc(w.procs, func(p *proc) bool {
 		if p.m == nil {
@@ -123,8 +123,8 @@ func (w *world) brings(judged *proc, op, peer string) bool {
 	})
 }
 
-// judgeLeftovers finds the reservations and creates that an operation left without reporting
-// them.
+// judgeLeftovers finds the reservations, and the creates in flight, that an add has left although the
+// log has no entry by which recovery would find them.
 func (w *world) judgeLeftovers(p *proc, e Ending) {
 	op := p.op.ID
 	if e == Done || e == Committed || w.restoring.over {
@@ -132,7 +132,7 @@ func (w *world) judgeLeftovers(p *proc, e Ending) {
 	}
 	for i, c := range w.store.cells {
 		if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Peer == peerName(i) }) {
-			continue // a change has created it
+			continue // the change of this peer's membership may have created it
 		}
 		if w.brings(p, op, peerName(i)) {
 			continue
@@ -232,13 +232,13 @@ func (w *world) checkReplicas() string {
 		}
 		y := w.store.cells[w.store.index(of.Peer)].obj
 		if w.restoring.over && x.Terminating && (y == nil || y.UID != of.UID) {
-			continue // a restore lost its home, and a person deleted the evidence
+			continue // a restore lost the home, and a person deleted this replica, which proves the commit
 		}
 		switch {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:
 			return "I7: the active replica in " + peerName(i) + " has no primary"
 		case y.Claimed && y.term() < x.term() && !y.Primary(Everywhere):
-			// The replica's home is being created with the latest revision that exists.
+			// y is elected as the next home, and becomes home with the latest revision that exists.
 		case w.restoring.over:
 			// Until the replica is reconciled, it may have the number of a lost revision.
 		case x.Revision.Number > y.Revision.Number:

@@ -7,7 +7,7 @@ package protocol
 type verdict string
 
 const (
-	// dead: the secondary is dead for ever. Delete it.
+	// dead: the primary is gone and cannot come back. Delete the secondary.
 	dead verdict = "dead"
 	// pending: its primary may yet be committed.
 	pending verdict = "pending"
@@ -17,7 +17,7 @@ const (
 	owned verdict = "owned"
 	// leaving: the removal of its primary is committed. Delete the secondary.
 	leaving verdict = "leaving"
-	// moved: its primary has yielded to a home of a higher term.
+	// moved: its primary has moved, or is moving, to another peer. Follow it.
 	moved verdict = "moved"
 	// undecidable: the replies that were read do not decide about the secondary. Touch nothing.
 	undecidable verdict = "undecidable"
@@ -36,10 +36,10 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	gone := y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID
 	switch {
 	case x.yielded(mode) && x.Home.frozen() && x.Stage == Reserved && gone:
-		// x waits for an elected replica that is gone, and x was never Active.
+		// A force-remove elected a new home, which is gone. x names it and was never Active.
 		return dead
 	case x.yielded(mode):
-		// The replica that x names may not be home yet.
+		// The replica that x names may not be home yet: do not delete x.
 		return moved
 	case gone:
 		return x.contradicted(mode, dead)
@@ -62,7 +62,7 @@ func judgeBy(mode Mode, x, o Object) verdict {
 	case mode == Everywhere && !o.Primary(mode) && o.term() > x.term():
 		return moved
 	case mode == Everywhere && !o.Primary(mode):
-		// A force-remove has elected o, and makes it home once all replicas are frozen.
+		// A force-remove has elected o, and makes it home once all replicas name o.
 		return undecidable
 	case o.Leaving():
 		return leaving
@@ -78,8 +78,8 @@ func judgeStray(mode Mode, x Object, r Reply) verdict {
 	case r.Code != OK, !r.PeerSet.Gone(x.Of(mode).Peer):
 		return undecidable
 	case mode == Everywhere && x.Stage == Active && r.PeerSet.Change.ID != "" && !r.PeerSet.Change.Over:
-		// An Active replica outlives its home: the force-remove gives it another home
-		// before it frees the slot.
+		// A membership change is under way. If it is the force-remove of the home's peer, it gives an
+		// Active replica another home before it ends.
 		return undecidable
 	default:
 		return dead

@@ -152,7 +152,7 @@ func (k *keyer) reset() {
 	clear(k.names)
 }
 
-// lodger writes the state of the lodger's world w, if there is one.
+// lodger writes the state of w, the world of an object in the owner's namespace, if there is one.
 func (k *keyer) lodger(w *world) {
 	if w == nil {
 		return

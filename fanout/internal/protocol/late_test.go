@@ -15,8 +15,8 @@ var (
 		plans: []plan{onceIn("b", add("x", "b", 1, "p")), after(1, move("m", "a"))}}
 )
 
-// lateSmall are configurations in which two processes carry out changes of the membership. One of them is late, and goes on
-// with a change while operations run that begin after the change.
+// lateSmall are configurations in which two processes carry out changes of the membership. One of them is late: it still
+// works on a change that the other one has finished, while operations run that began after the change.
 var lateSmall = lateHelpers(false)
 
 // lateDeep are configurations like those in lateSmall, whose exploration takes longer.
@@ -36,8 +36,8 @@ func lateJoining(then ...plan) config {
 	return cfg
 }
 
-// lateHelpers returns the configurations with a late process whose operations begin after all changes. Without large, these
-// are the ones of a few thousand states.
+// lateHelpers returns configurations with a late process, in which the operations begin after all changes. If large is
+// false, it returns those with a few thousand states, otherwise the larger ones.
 func lateHelpers(large bool) []config {
 	var all []config
 	for _, changed := range []struct {
@@ -67,7 +67,7 @@ func lateHelpers(large bool) []config {
 			if changed.large != large || then.rejoins && !rejoins {
 				continue
 			}
-			// The processes of the changes come after those of the operations.
+			// In world.procs the changes follow the operations: the first operation begins after the last change.
 			then.plans[0].after = len(then.plans) + len(changed.changes)
 			all = append(all, config{
 				name: changed.name + ", then " + then.name + ", a late helper", mode: then.mode, peers: 2, inTurn: true, helpers: 1,

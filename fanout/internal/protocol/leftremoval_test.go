@@ -37,8 +37,8 @@ func TestARejoinEndsARemovalThatHoldsItsName(t *testing.T) {
 	}
 }
 
-// TestARejoinEndsAnAddThatHoldsItsName restores A with an object that was removed after the backup. B has a reservation of
-// the name, whose process stopped. The rejoin of A must end this add by itself.
+// TestARejoinEndsAnAddThatHoldsItsName restores A with an object that was removed after the backup. B has the
+// reservation of a later add of the same name, whose process stopped. The rejoin of A must abort this add by itself.
 func TestARejoinEndsAnAddThatHoldsItsName(t *testing.T) {
 	for name, mode := range map[string]Mode{"once": Once, "everywhere": Everywhere} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestARejoinEndsALaterAddThatHoldsItsName(t *testing.T) {
 			w.end(removing)
 			w.do(action{actRestore, 0, 0})
 			w.do(action{actBegin, rejoining, 0})
-			for w.procs[rejoining].change.m.Phase != chPlacing { // its operations have other processes
+			for w.procs[rejoining].change.m.Phase != chPlacing { // not w.run: the operations of the rejoin are other processes
 				w.deliver(0)
 			}
 			w.do(action{actBegin, adding, 0})

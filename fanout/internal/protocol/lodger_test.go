@@ -5,9 +5,10 @@ package protocol
 
 import "slices"
 
-// A lodger is an object of a second name, in the namespace that the first object owns. Machines of
-// its own add or adopt it, over the same peers. The two worlds meet where an add reads the owner,
-// and where a removal of the owner lists and settles the namespace.
+// A lodger is a second object, in the namespace that the first object (the owner) owns. It has a
+// world of its own (a model state, over the same peers), in which machines add or adopt it. The two
+// worlds interact in two places: the lodger's add reads the owner, and a removal of the owner lists
+// the namespace and settles the objects in it.
 
 // inside marks an action of the lodger's world.
 const inside kind = 1 << 7
@@ -117,8 +118,8 @@ func (w *world) checkLodger() string {
 	return ""
 }
 
-// evict runs the lodger's world to rest and then removes the lodger, so that its owner can
-// be removed.
+// evict calls rest, which finishes all operations in a copy of the lodger's world and returns a
+// violation, or "". Then evict deletes the lodger in all peers, so that the owner can be removed.
 func (w *world) evict(rest func(*world) string) string {
 	if w.lodger == nil {
 		return ""

@@ -18,15 +18,17 @@ var (
 	// removed by force.
 	removalAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2,
 		changes: changes(forceB), plans: []plan{removal("r")}}
-	// deletedMove has a delete of a home that has yielded to a peer that is lost.
+	// deletedMove has a home that has yielded (given up its place) to the replica in a peer that is
+	// then lost. A person deletes this home.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
-	// helpedForce has a removal by force whose first write is not answered, and another process that continues it
-	// meanwhile.
+	// helpedForce has a removal of a peer by force in which one request gets no reply, and another process that
+	// continues this removal meanwhile.
 	helpedForce = config{mode: Everywhere, peers: 2, committed: "p", timeouts: 1, helpers: 1, sweepers: 1, loss: loss{peer: "a"},
 		changes: changes(forceA)}
-	// deletedHeir has a lost home. A person deletes the replica that was elected in its place,
-	// while only a replica that was never Active names the elected one.
+	// deletedHeir has a home that is lost with its peer, so another replica is elected as home. A
+	// person deletes the elected replica, while only the replica in d, which is still Reserved,
+	// names it as home.
 	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
 		changes: changes(forceB)}
 )

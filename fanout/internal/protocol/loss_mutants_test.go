@@ -20,8 +20,9 @@ var returnsDeep = []config{
 		changes: changes(forceB, returnB), plans: []plan{move("m", "b"), removal("r")}},
 }
 
-// returns are configurations with peers that were removed by force and rejoin with objects that
-// other processes replaced or removed meanwhile. Every run of the tests explores them.
+// returns are configurations in which a peer is removed by force, or leaves, and is a member again
+// later. Other processes may have replaced or removed its objects meanwhile. Every run of the tests
+// explores them.
 var returns = []config{
 	{name: "a home was replaced, its peer comes back", mode: Everywhere, peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true,
 		allSucceed: true, reads: true, changes: changes(forceB, returnB)},

@@ -52,8 +52,8 @@ func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 }
 
 // due reports whether the change of p may begin. The lost peer is removed by force only while it is
-// down, and rejoins only after it was removed by force and is up again. The comeback of the restored
-// peer begins only after the restore.
+// down, and rejoins only after it was removed by force and is up again. A peer that is restored from
+// a backup (cfg.restored) rejoins only after the restore.
 func (w *world) due(p *proc) bool {
 	switch {
 	case w.cfg.restored != "" && p.change != nil && !p.change.helper && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored:
@@ -70,7 +70,7 @@ func (w *world) due(p *proc) bool {
 
 // concludeLoss runs after the last fault. It lets the lost peer return if the configuration says
 // so. It ends each process that can no longer begin its change of the lost peer, and each process
-// that waits for a rival in the lost peer.
+// that waits for a rival (another operation that holds the name) in the lost peer.
 func (w *world) concludeLoss() {
 	if w.cfg.loss.peer == "" {
 		return
@@ -80,7 +80,7 @@ func (w *world) concludeLoss() {
 	}
 	for i := range w.procs {
 		if p := w.procs[i]; p.state == waiting && w.isDown(w.store.index(p.result.HolderAt)) {
-			// The add holds nothing, and the rival that it waits for cannot be read.
+			// The add gave way to the rival and holds no object, so it may stop. The rival cannot be read.
 			w.own(i).state = done
 		}
 		if p := w.procs[i]; p.state == idle && (w.about(p, Force) && !w.losing.gone || w.about(p, Return, Join) && !w.due(p) && w.givenUp()) {
@@ -105,8 +105,8 @@ func (w *world) runAlone(op ChangeOperation) string {
 	return ""
 }
 
-// sole reports whether peer is the last member, and Active. The other members were removed by
-// force, or left while peer was about to leave, and the last member may not leave.
+// sole reports whether peer is the last member, and Active. Then its leave is aborted, because the
+// last member may not leave. The other members were removed by force, or left before peer could.
 func (w *world) sole(peer string) bool {
 	set := w.store.cells[w.store.index(peer)].set
 	return set != nil && set.Self.State == peerActive && set.Change.ID == "" && len(set.names(peer)) == 0
@@ -177,8 +177,8 @@ func (w *world) ringless() bool {
 	return w.losing.down
 }
 
-// giveUp removes the lost peer by force if it is still a member, because nothing comes to rest
-// before that.
+// giveUp removes the lost peer by force if it is down and still a member. Before that, operations
+// and changes that need the peer cannot be finished.
 func (w *world) giveUp() string {
 	if !w.losing.down || w.ringless() || w.forced(w.store.index(w.cfg.loss.peer)) {
 		return ""
@@ -192,9 +192,9 @@ func (w *world) addsAt(peer string) bool {
 	return slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Add && p.op.Target == peer })
 }
 
-// contended reports whether several processes bring peer back. One process may refuse the peer
-// while another one is about to activate a replica there. That replica is dead, and the next sweep
-// deletes it.
+// contended reports whether several processes may join or rejoin peer. One of them may refuse the
+// peer while another one is about to activate a replica there. That replica is dead (it no longer
+// holds its name), and the next sweep deletes it.
 func (w *world) contended(peer string) bool {
 	returns := w.cfg.helpers
 	for _, op := range w.cfg.changes {
@@ -212,8 +212,9 @@ func (w *world) dismissed(i int) bool {
 	})
 }
 
-// suspended reports whether record r is committed for an object in the lost peer, which is up again
-// and is no member. A person must decide about the object, and the record waits for this.
+// suspended reports whether r, a record of the central log, is committed for an object in the lost
+// peer, while that peer is up again but no member. Then r stays open until a person has decided
+// about the object.
 func (w *world) suspended(r record) bool {
 	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
 }

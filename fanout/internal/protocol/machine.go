@@ -10,8 +10,8 @@ package protocol
 // A machine runs jobs, one after the other: addJob, abortJob, bringJob and so on. A job works in
 // phases. A phase is a set of tasks that run in parallel; each works in one peer or on the log, and
 // has at most one command outstanding. When all tasks of a phase have ended, the job begins the
-// next phase or another job. All state is in the Machine and its strands; jobs and tasks are only
-// the rules.
+// next phase or another job. All state is in the Machine and in its strands, one for each running
+// task; jobs and tasks are only the rules.
 type Machine struct {
 	Op      Operation
 	Record  Record
@@ -28,7 +28,7 @@ type Machine struct {
 	Expired   bool // the deadline has passed
 	Resumed   bool // recovered after its process ended: no caller waits for it
 	LogUnsure bool // the result of a write of the log is unknown: the log may have the entry, or state that a commit may be sent
-	Turns     int  // how often the primary was lost, or changed during its removal
+	Turns     int  // how often the search for the primary began again, or the primary changed during its removal
 
 	reservations
 	centralRecord

@@ -26,7 +26,8 @@ func (w *world) outsider(i int) bool {
 	return !w.member(i) || w.store.cells[i].set.Self.State != peerActive
 }
 
-// unlike returns how the PeerSets differ while no change is under way, or "".
+// unlike returns a violation if no change is under way and the PeerSet of a member does not list
+// exactly the members, each of them Active. Otherwise it returns "".
 func (w *world) unlike() string {
 	if w.restoring.over && !w.restoring.back {
 		return "" // a person may have to decide before the restored peer is Active
@@ -57,9 +58,9 @@ func (w *world) unlike() string {
 	return ""
 }
 
-// withheld reports whether peer i is a member whose comeback was refused because of objects
-// in this peer. The peer stays in quarantine until a person has decided about these objects
-// and requests the comeback again.
+// withheld reports whether the rejoin of peer i was refused because of objects in this peer. The
+// peer stays in quarantine until a person has decided about these objects and requests the rejoin
+// again.
 func (w *world) withheld(i int) bool {
 	set := w.store.cells[i].set
 	return set != nil && set.Self.State == peerQuarantined && !w.forced(i) && slices.ContainsFunc(w.procs, func(p *proc) bool {
@@ -115,8 +116,8 @@ func (w *world) settleChanges() string {
 			return "a slot in " + peerName(at) + " finds no end"
 		}
 		if n > 2 {
-			// A reservation that a late create left blocks a change until a sweep has
-			// fenced it: changes leave that to sweeps.
+			// A create that is applied late may leave a reservation, which blocks a change. Only a
+			// sweep (a check and repair of all peers) deletes this reservation, not the change.
 			w.procs = append(w.procs, &proc{sweep: true})
 			for _, sweep := range []func(int) string{w.sweepAll, w.sweepNewcomers} {
 				if s := sweep(len(w.procs) - 1); s != "" {

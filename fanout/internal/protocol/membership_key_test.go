@@ -25,7 +25,7 @@ func (k *keyer) set(s *PeerSet) {
 	k.b(s.Change.Over)
 }
 
-// lives writes the number of rejoins that each peer's epoch shows.
+// lives writes how often each peer has rejoined, as its epoch shows (see lifetime).
 func (k *keyer) lives(epochs map[string]int64) {
 	for i := range 8 {
 		if epoch, ok := epochs[peerName(i)]; ok {

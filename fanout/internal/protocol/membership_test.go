@@ -20,7 +20,7 @@ type changer struct {
 
 // asked is the command of a changer for which a process was spawned.
 type asked struct {
-	parent, life int // 1 + the process that asked
+	parent, life int // 1 + the changer's index in world.procs, and the value of its life when it asked
 	cmd          Command
 }
 
@@ -152,7 +152,8 @@ func (w *world) spawnFor(i int, c Command) {
 	w.run(at, p.m.Start())
 }
 
-// answer passes reply r to the process that asked.
+// answer passes r to the changer for which a process was spawned, if that changer has neither
+// crashed nor ended since.
 func (w *world) answer(a asked, r Reply) {
 	if a.parent == 0 {
 		return

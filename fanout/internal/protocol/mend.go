@@ -3,10 +3,10 @@
 
 package protocol
 
-// Normally a replica is never ahead of its home. If a replica is ahead, or has another operation's
-// revision under the home's number, the home's peer was restored from an older state. Neither
-// revision confirms the other: the home gets the content of the later operation, under a number
-// above the numbers of both revisions.
+// Normally a replica never has a higher revision than its home. If it has one, or has another
+// operation's revision under the home's number, the home's peer was restored from an older state.
+// Neither of the two revisions may simply replace the other: the home gets the content of the later
+// operation, under a number above the numbers of both.
 
 // Mend is a conflict of revisions that was reconciled: Kept is in effect under Number, and
 // the content of Dropped is in effect in no peer.
@@ -18,7 +18,8 @@ type Mend struct {
 // A mendJob reconciles a home and a replica whose revisions contradict each other.
 type mendJob struct{ m *Machine }
 
-// forked records replica X, which contradicts the home, and ends the strand.
+// forked records replica X, which contradicts the home, and ends the strand (the running task). Of
+// several such replicas it keeps the one with the latest revision.
 func (s replicaTask) forked() {
 	m := s.m
 	x := s.X

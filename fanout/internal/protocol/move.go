@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// yieldedTo returns home o after it has yielded to the replica that elect names. From then
-// on o takes no update and no removal. The next home starts with o's content.
+// yieldedTo returns home o after it has yielded (given up its place) to the replica that elect
+// names. From then on o takes no update and no removal. The next home starts with o's content.
 func (o Object) yieldedTo(elect Ref) Object {
 	o.Home = Home{Ref: elect, Term: o.term() + 1, Yielded: true}
 	return o
@@ -100,16 +100,16 @@ func (j moveJob) afterElecting() {
 		m.because(Membership, m.Op.Target)
 		j.refrain()
 	case known && set.forced(m.Record.Primary.Peer):
-		// The home is in a peer that was removed by force and is back: its commit may be no older than the removal, and the
-		// members may have deleted its replicas as dead.
+		// The home's peer was removed by force and is reachable again. The home may have been committed after that
+		// removal, and the members may have deleted its replicas as dead.
 		m.Result.Problem = "peer " + m.Record.Primary.Peer + " is not a member"
 		m.because(Membership, m.Record.Primary.Peer)
 		j.refrain()
 	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
 		m.Result.Pending = nil
 		if m.Result.HolderAt != "" {
-			// The target is reachable. The operation of the other object, or a sweep, may still
-			// delete that object.
+			// The target is reachable, but another object has the name there. It may not stay: its
+			// operation, or a sweep (a check and repair of all peers), may still delete it.
 			m.because(HeldByOther, m.Op.Target)
 		}
 		m.because(Unreachable, m.Op.Target)

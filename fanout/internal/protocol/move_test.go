@@ -37,8 +37,9 @@ type latest struct {
 	revision   Revision
 }
 
-// homes records the state of a home in peer after a write of o. It reports a violation if o
-// lacks a revision that an earlier home of the object had.
+// homes records in world.committed the home that a write of o in peer shows: "@p" if p is
+// home, and ">p" if a move to p is committed. It reports a violation if o lacks a revision that an
+// earlier home of the object had.
 func (w *world) homes(peer string, o Object) {
 	lost := w.forced(w.store.index(peer))
 	switch {
@@ -61,7 +62,8 @@ func (w *world) homes(peer string, o Object) {
 	}
 	was := w.latest.revision
 	if g := o.term() / generation; g > w.latest.generation {
-		// Revisions that reached no remaining member are lost.
+		// The earlier home was lost, and another one was elected. It needs only the revisions that a
+		// remaining member has.
 		w.latest.generation, was = g, Revision{}
 		for i, c := range w.store.cells {
 			if w.member(i) && c.obj != nil && c.obj.active() && c.obj.Claim.Operation == o.Claim.Operation && c.obj.Revision.Number > was.Number {
@@ -103,9 +105,9 @@ func (w *world) behind(x, y *Object) bool {
 		x.Claim.Operation == y.Claim.Operation && x.term() < y.term()
 }
 
-// replacing reports whether a change that replaces a home is not over, and one of two conditions
-// holds: y was made home in the absence of the earlier home, or x already names an elected replica
-// while a move made y home. In both cases missing replicas are created again.
+// replacing reports whether a change of the membership is under way, and another home was elected
+// because the object's home was lost: y was elected (or moved there since), or replica x names an
+// elected replica while a move has made y home. In both cases missing replicas are created again.
 func (w *world) replacing(x, y *Object) bool {
 	heir := y.term() >= generation || x != nil && x.Home.frozen() && x.Claim.Operation == y.Claim.Operation
 	return heir && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leaseMutants break the rules of fences, leases and the log.
+// leaseMutants break the rules of leases, the log and fences. To fence an operation is to delete its
+// Reserved primary, which aborts the operation.
 var leaseMutants = []broken{
 	// The protocol keeps no list of fenced operations that could be dropped too early. The fence is
 	// the UID of the deleted primary, which no API server assigns again. This mutant assigns it

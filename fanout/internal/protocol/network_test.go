@@ -94,8 +94,8 @@ func (w *world) carry(m message) Reply {
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
 		}
-		// A release deletes only objects that the kind made for the released object. A late release
-		// deletes nothing that the kind made for a later object of the name.
+		// Release lets the kind delete objects, such as the namespace, that it created for this object.
+		// A late Release deletes nothing that the kind created for a later object of the name.
 		if m.cmd.Verb == Release && w.resides() {
 			w.fault("the namespace is released while an object is in it")
 		}
@@ -142,7 +142,8 @@ func (w *world) carry(m message) Reply {
 	return r
 }
 
-// removes checks the write c, which commits removal op in place of o.
+// removes checks the write c of object o, which commits removal op: o must have the resourceVersion
+// and the revision that op names, if it names any.
 func (w *world) removes(op Operation, o *Object, c Command) {
 	if o == nil || o.UID != c.UID || o.RV != c.RV || o.Removal != "" {
 		return

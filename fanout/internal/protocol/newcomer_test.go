@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAJoinEndsAfterASweepOfALateReservation removes A by force while an add in A is under way. A comes back with its old
-// PeerSet, and takes the add's primary. The add's reservation reaches C, which joins, late, after the add's process has
-// crashed. No process that works on the join deletes the reservation, because A's answer shows that its operation may still
-// be running. A sweep of C does.
+// TestAJoinEndsAfterASweepOfALateReservation removes A by force while an add in A is under way. A is up again with its
+// old PeerSet, and the add creates its primary there. C is joining. After the join has listed C, the add creates its
+// reservation in C, and then its process crashes. The processes of the join keep this reservation, because the primary
+// in A shows that the add may still be running. A sweep (a check and repair) of C deletes the reservation.
 func TestAJoinEndsAfterASweepOfALateReservation(t *testing.T) {
 	cfg := config{
 		mode: Once, peers: 3, ring: 2, loss: loss{peer: "a", returns: true},

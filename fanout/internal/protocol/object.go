@@ -73,7 +73,8 @@ func (h History) has(operation string) bool {
 	return slices.ContainsFunc(h, func(r Revision) bool { return r.Operation == operation })
 }
 
-// Home names the primary of an Everywhere object. The zero value means that the home never moved.
+// Home names the primary of an Everywhere object. Each new home has a higher Term. Yielded means that
+// the object in Ref may not be home yet. The zero value means that the home never moved.
 type Home struct {
 	Ref
 	Term    int64
@@ -103,11 +104,11 @@ type Object struct {
 
 	Valve    bool // of a kind whose plain deletes request a removal and commit nothing
 	Held     Held // why the requested removal is held, as last recorded on the object
-	Released bool // a person released the requested removal
+	Released bool // a person released the requested removal, or the name that o holds as evidence
 
 	// Payload stands for the content: objects with equal contents have equal payloads. It is empty
-	// on inert reservations, and on guards that have only the fields which every guard of the kind
-	// has.
+	// on reservations of an operation that is Inert, and on guards that have only the fields which
+	// every guard of the kind has.
 	Payload string
 
 	// Digest is the digest that a request for this content would have.
@@ -142,11 +143,11 @@ func (o Object) Guard(mode Mode) bool { return mode == Once && o.Claimed && !o.C
 // Overfull reports whether o is a guard with a payload, as earlier releases wrote them.
 func (o Object) Overfull(mode Mode) bool { return o.Guard(mode) && o.Payload != "" }
 
-// Committed reports whether o is in effect: committed, and not being removed.
+// Committed reports whether o is Configured, Active or Decided, and has no deletionTimestamp.
 func (o Object) Committed() bool { return o.Claimed && o.Stage.committed() && !o.Terminating }
 
-// Requested reports whether a plain delete of home o requests its removal: our finalizer
-// holds o, no removal is committed, and o stays in effect in all peers.
+// Requested reports whether a plain delete (such as kubectl delete) of home o requests its removal:
+// our finalizer holds o, no removal is committed, and o stays in effect in all peers.
 func (o Object) Requested() bool {
 	return o.Valve && o.Claimed && o.Terminating && o.Stage == Active && o.Primary(Everywhere)
 }

@@ -6,7 +6,8 @@ package protocol
 import "slices"
 
 // A listTask lists, in its peer, the objects in the namespace that the operation's object owns. If
-// all are Reserved, it settles them first: their operations may be dead.
+// all are Reserved, it sends Settle first, which deletes those that are dead (their primary is gone
+// for ever).
 type listTask struct{ strand }
 
 func (s listTask) step(r Reply) {
@@ -25,8 +26,8 @@ func (s listTask) step(r Reply) {
 
 func (s listTask) afterSettle(r Reply) {
 	m := s.m
-	// The reply lists the objects that are left, each with the stage of its primary. An object
-	// beyond Reserved is no leftover of a dead operation.
+	// The reply lists the objects that are left, a Reserved one with the stage of its primary. If the
+	// stage is not Reserved, the object was committed, so it is no leftover of a dead operation.
 	alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
 	switch {
 	case r.Code == OK && len(r.Occupants) == 0:

@@ -17,7 +17,8 @@ const (
 	// Succeed gives an object whose home was lost with its peer another home among
 	// the members Into.
 	Succeed Action = "succeed"
-	// Sweep judges one listed object, Met, and repairs its primary or secondaries.
+	// Sweep checks one listed object, Met, by the present state of its primary, and repairs or
+	// deletes Met and the objects that belong to it.
 	Sweep Action = "sweep"
 	// Cover makes sure that a listed primary, Met, has its secondaries in the peers Into.
 	Cover Action = "cover"
@@ -81,7 +82,7 @@ type Operation struct {
 	// Epochs are the epochs of the peers' PeerSets, as last read before the operation
 	// began.
 	Epochs map[string]int64 `json:",omitempty"`
-	Lease  int              // quanta without a sign of life after which a reservation may be fenced
+	Lease  int              // quanta (pauses of Sleep) without a change after which a reservation may be deleted
 	Watch  bool             // of a sweep: wait to see whether a lease expires
 }
 
@@ -131,7 +132,7 @@ const (
 	Fenced       Reason = "fenced"       // another coordinator fenced the reservation
 	Membership   Reason = "membership"   // Result.Peer and Result.Problem
 	OtherRing    Reason = "other ring"   // Result.Peer belongs to another ring
-	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0]
+	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0] are the same cluster
 	NoOwner      Reason = "no owner"     // the namespace has no Active owner in Result.Peer
 	Occupied     Reason = "occupied"     // Result.Occupants
 	Outdated     Reason = "outdated"     // Result.Revision is the present one
@@ -140,7 +141,7 @@ const (
 	LogFailed    Reason = "log failed"   // a write of the log failed
 	TakenOver    Reason = "taken over"   // another coordinator has taken over the log's entry
 	Contended    Reason = "contended"    // the name changed its owner too often
-	Homeless     Reason = "homeless"     // the object in Result.Peer is not home, and no other object is
+	Homeless     Reason = "homeless"     // the object in Result.Peer is not the home, and no home was found
 	Lost         Reason = "lost"         // the object was lost with Result.Peer, which has departed
 	Departing    Reason = "departing"    // the object to adopt is being deleted
 	Suspect      Reason = "suspect"      // Result.Holder is evidence of a missing primary

@@ -106,8 +106,8 @@ func (s PeerSet) Lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
 
-// Gone reports whether s lists peer as departed and not as a member. Secondaries that name a
-// departed peer are dead; for an Active replica judgeStray makes an exception.
+// Gone reports whether s lists peer as departed and not as a member. Secondaries whose primary is in
+// a departed peer are to be deleted; for an Active replica judgeStray makes an exception.
 func (s PeerSet) Gone(peer string) bool {
 	return !s.Lists(peer) && s.departed(peer)
 }
@@ -121,7 +121,7 @@ func (s PeerSet) left(peer string) bool {
 	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer && d.How == "Left" })
 }
 
-// forced reports whether peer was removed by force and is no member again.
+// forced reports whether peer was removed by force and has not become a member again.
 func (s PeerSet) forced(peer string) bool { return s.Gone(peer) && !s.left(peer) }
 
 func (s PeerSet) departed(peer string) bool {

@@ -14,7 +14,7 @@ const (
 	claiming   Phase = "claiming"  // creating the secondaries
 	advancing  Phase = "advancing" // writing to the log that a commit may be sent
 	committing Phase = "committing"
-	bringing   Phase = "bringing"   // bringing the replicas after the commit
+	bringing   Phase = "bringing"   // writing the objects of the other peers after the commit
 	fencing    Phase = "fencing"    // deleting our own primary, after a failure
 	cleaning   Phase = "cleaning"   // deleting our own secondaries
 	meeting    Phase = "meeting"    // reading the object to adopt
@@ -43,16 +43,16 @@ const (
 	over       Phase = "over"
 )
 
-// enter begins phase p. It drops the strands of the last phase, but never reuses their
-// numbers, so that a late reply cannot be taken for one of the new phase.
+// enter begins phase p. It drops the strands (running tasks) of the last phase, but never reuses
+// their numbers, so that a late reply cannot be taken for one of the new phase.
 func (m *Machine) enter(p Phase) {
 	m.Earlier += len(m.Strands)
 	m.Strands = nil
 	m.Phase = p
 }
 
-// settled reports whether all strands of the present phase have ended. A heartbeat counts
-// only while its write is on its way.
+// settled reports whether all strands of the present phase have ended. It ignores the strand of the
+// heartbeat, except while a write of the heartbeat is outstanding.
 func (m *Machine) settled() bool {
 	return !slices.ContainsFunc(m.Strands, func(s Strand) bool {
 		return !s.Over && (s.Task != taskBeat || s.Step == stepBeat)

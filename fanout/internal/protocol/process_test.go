@@ -16,7 +16,7 @@ type proc struct {
 	record  Record // the state of op in that entry
 	attempt int
 	sweep   bool
-	adopter bool // the process settles records
+	adopter bool // the process settles records of the central log
 	taker   bool // the process takes over entries that others work on, or have left
 	taken   bool // a taker has taken over its entry
 	plain   bool // the mutant forward does not change this process
@@ -27,7 +27,8 @@ type proc struct {
 	change    *changer
 	spawned   bool // the process carries out a command of a changer
 	asked     asked
-	// seen is the earlier state that a stale sweep reads instead of the peers.
+	// seen is the earlier state of the peers from which a mutant makes the process read primaries or
+	// owners; nil: the process reads the present state.
 	seen []cell
 }
 
@@ -84,9 +85,9 @@ func (w *world) local(p *proc, c Command) bool {
 		// not for safety.
 		return len(w.cfg.changes) == 0 || c.Peer != p.m.Record.Primary.Peer && !w.cfg.reads
 	case Sleep:
-		// A sleep that only delays the strand's next request adds nothing, because that request may
-		// be late by itself. But a heartbeat races with the phase, and an operation that waits for
-		// another one would run for ever.
+		// A sleep before a request needs no step of its own, because the request may be late anyway. Two
+		// sleeps need one: between heartbeats, which run beside the phase's other tasks, and while an
+		// operation waits for another one, because this loop would never end within one step.
 		s := p.strand(c)
 		return s.Task != taskBeat && s.Step != stepWait
 	}

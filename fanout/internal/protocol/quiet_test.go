@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// graph holds the states and edges of an exploration. It finds the states from which the
-// model can no longer come to rest. No state shows this by itself.
+// graph holds the states and edges of an exploration. It finds livelocks: the states from which no
+// path leads to a state in which all work is done. A check of single states cannot find them.
 type graph struct {
 	begin []int32 // the first edge of each state, in the order of the states' numbers
 	edges []int32

@@ -9,8 +9,8 @@ import "slices"
 type recoverJob struct{ m *Machine }
 
 // begin begins to settle an operation whose process ended. Recovery never commits an add that was
-// not committed: it fences the add and deletes its secondaries. An update or a removal has no
-// reservation to fence, so a commit that may have been sent could be applied at any later time.
+// not committed: it deletes the add's reservation, which aborts the add, and then its secondaries. An
+// update or a removal has no reservation, so a commit that may have been sent could be applied later.
 // Recovery sends such a commit again, to the object with the same UID and, for an update, on the
 // same revision. It rolls a committed operation forward.
 func (j recoverJob) begin() {
@@ -30,7 +30,7 @@ func (j recoverJob) begin() {
 		adoptJob{m}.begin()
 	default:
 		if !m.Record.Committing && !m.Record.Committed {
-			// Nothing was written before the commit.
+			// No commit was sent, so there is nothing to finish or undo.
 			m.Result.Ending = Aborted
 			m.because(Late, "")
 			m.end(Aborted)
@@ -50,7 +50,8 @@ func (j recoverJob) begin() {
 	}
 }
 
-// afterRecovering decides by the object that was read in the primary's place.
+// afterRecovering decides how the operation ends by the object that now has the primary's name in the
+// primary's peer.
 func (j recoverJob) afterRecovering() {
 	m := j.m
 	if m.central() {
@@ -133,7 +134,8 @@ func (j recoverJob) recoverAdd() {
 		return
 	}
 	if m.Record.Committed {
-		// Another operation removed the object since. Secondaries that are left are dead.
+		// Another operation removed the object since. A sweep (a check and repair of all peers)
+		// deletes secondaries that are left.
 		m.end(Done)
 		return
 	}

@@ -12,7 +12,8 @@ import (
 
 // TestRecoveryWaitsForNobody crashes the process of an operation after each of its commands, for
 // each kind of operation, and recovers the operation while one peer is unreachable or not
-// configured. The recovery must end without that peer, although the operation is Patient.
+// configured. The recovery must end without that peer, although the operation is Patient, which
+// lets it try until its deadline.
 func TestRecoveryWaitsForNobody(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}

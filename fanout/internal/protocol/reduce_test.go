@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replay makes states again from the actions that led to them. The states of a level are requested
-// in the order in which they were found, so that neighbours share most of their path: each level
-// costs as many steps as the tree above the level has nodes.
+// replay rebuilds states from the actions that led to them, and keeps the worlds on the path to the
+// last state. The states of one depth are requested in the order in which they were found, so
+// neighbours share most of their path, and the steps that they share run only once.
 type replay struct {
 	path   []int32
 	worlds []*world
@@ -67,15 +67,16 @@ func (w *world) beginsAlone(i int) bool {
 		return false
 	}
 	if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Kind == Return }) {
-		return false // the process notes the epochs of the peers, which a comeback raises
+		return false // the process notes the epochs of the peers, which a rejoin raises
 	}
 	p := w.cfg.plans[i]
 	return p.after == 0 && p.member == "" && !p.op.Central && p.op.Action != Adopt
 }
 
-// TestReductionsAreHarmless explores small configurations with and without the reductions: both
-// explorations find no violation and reach the same states of rest. Then it breaks rules of the
-// protocol, and explores with the reductions: the exploration notices each broken rule.
+// TestReductionsAreHarmless explores small configurations with and without two reductions: hold
+// saves memory by rebuilding states, and eager begins operations first. All explorations find no
+// violation and reach the same states at rest. Then it breaks rules of the protocol, and explores
+// with the reductions: the exploration notices each broken rule.
 // ATOLL_EXPLORE=deep takes all configurations of up to 20,000 states and all rules; the default is
 // a sample.
 func TestReductionsAreHarmless(t *testing.T) {

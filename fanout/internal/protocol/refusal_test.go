@@ -27,7 +27,7 @@ func TestEndsWhenRefused(t *testing.T) {
 			for _, verb := range []Verb{Create, Read, Put, Delete, ReadPeerSet, ReadOwner, List, Settle, Activate, Release, Advance, Forget, Begin} {
 				for _, refusal := range refusals {
 					if refusal.Code == NotFound && (verb == Put || verb == Delete) {
-						// A peer that replies NotFound to such a write would contradict itself.
+						// Reads in this peer still find the object, so NotFound for a write contradicts them.
 						continue
 					}
 					for _, p := range plans {

@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARemovalDuringARejoinNamesNoSuccess restores A with an object whose name another object, in B, has taken since. A
-// removal may find the object in A, which is no longer in effect. If it ends without a reason, as a caller understands
-// success, neither object is in effect in the end. The removal and the rejoin of A take turns at each pair of moments.
+// TestARemovalDuringARejoinNamesNoSuccess restores A with an object that was removed after the backup. Since then,
+// another object of its name was added in B. A removal runs during the rejoin of A, and may read the outdated object in
+// A. If it reports success (Done or Committed, without a Reason), neither object is in effect in the end. Each run
+// begins with another number of steps of the removal, and then of the rejoin.
 func TestARemovalDuringARejoinNamesNoSuccess(t *testing.T) {
 	for name, mode := range map[string]Mode{"once": Once, "everywhere": Everywhere} {
 		t.Run(name, func(t *testing.T) {

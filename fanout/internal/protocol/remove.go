@@ -12,8 +12,8 @@ func (j removeJob) begin() {
 	m := j.m
 	m.Op.UID = m.Primary.UID
 	if !m.Primary.Leaving() {
-		// If the removal was committed, the peer was restored to a state from before the commit:
-		// commit the removal again.
+		// If the log states that the removal is committed, the peer was restored to a state from
+		// before the commit: commit the removal again.
 		m.Reverted = m.Reverted || m.Record.Committed
 		m.Record.Committed = false
 	}
@@ -42,9 +42,9 @@ func (j removeJob) outdated(o Object) bool {
 }
 
 // mark continues to the commit. Before the commit it writes to the log that a commit may be sent,
-// unless this is a recovery and the log states it already. The log does not state it yet if the
-// removal found its object Leaving, at a home that has been replaced since: such a removal has sent
-// no commit.
+// unless the log states it already, since an earlier attempt of this operation. Unsure can be set
+// although the log does not state it: if the removal found its object Leaving, at a home that was
+// replaced since. Such a removal has sent no commit.
 func (j removeJob) mark() {
 	m := j.m
 	if m.Unsure && m.Record.Committing {

@@ -14,7 +14,7 @@ func (s replicaTask) afterPrimary(r Reply) {
 		m.astray(r.Object, m.Record.Primary.Peer)
 		s.finish()
 	case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
-		// The next sweep judges X.
+		// X is evidence of a missing primary: the next sweep (a check and repair of all peers) decides.
 		s.unconfirmed()
 	case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 		s.undo()
@@ -96,7 +96,7 @@ func (s replicaTask) align(y Object) {
 	}
 }
 
-// copy writes the content of primary y into replica X, which comes into force.
+// copy writes the content of primary y into replica X and makes X Active.
 func (s replicaTask) copy(y Object) {
 	m := s.m
 	x := s.X
@@ -144,9 +144,9 @@ func (s replicaTask) undo() {
 	s.send(stepUndo, deleteObject(s.Peer, s.X))
 }
 
-// undid handles replies after the delete of an undo, and ends the strand once the replica is
-// read as absent. Until then, for example while another finalizer holds it, the replica
-// still names its home, and must not count as a confirmation.
+// undid handles the replies to the delete of undo and to the read after it. If the replica is read as
+// absent, the strand (the running task) ends confirmed. Otherwise, for example because another
+// finalizer holds the replica, the replica still names its home, and its peer stays unconfirmed.
 func (s replicaTask) undid(r Reply) {
 	m := s.m
 	switch {

@@ -4,8 +4,9 @@
 package protocol
 
 // A peer that was removed by force may rejoin with homes that were replaced in its absence. The
-// term of the successor shows the replacement: the change that made the successor held the slots of
-// all members, so no Active object in a member names the old home.
+// higher term of the successor shows the replacement. The membership change that made the successor
+// held the slots (locks in the PeerSets) of all members, so no Active object in a member names the
+// old home.
 
 // A resignJob deletes a home that was replaced while its peer was no member.
 type resignJob struct{ m *Machine }
@@ -21,7 +22,7 @@ func (j resignJob) begin() {
 	}
 }
 
-// awaits reports whether o, Reserved in a member, waits for the former home Met in the
+// awaits reports whether o, Reserved in a member, names as its home the former home Met in the
 // rejoining peer.
 func (j resignJob) awaits(o Object) bool {
 	m := j.m
@@ -82,10 +83,10 @@ func (v comparison) successor(own Object) (home Ref, term int64, ok bool) {
 	}
 }
 
-// afterComparing deletes Met if another home has replaced it. It judges a former home, and a
-// home whose removal is committed, as a sweep does. It leaves alone a home whose object the
-// members have Active, or hold by a record. The object of any other home may have been
-// removed since, and nothing in the members shows it: Result.Reason is Missing.
+// afterComparing deletes Met if another home has replaced it. It handles any other former home, and
+// a home whose removal is committed, as a sweep (a check and repair of all peers) does. It leaves
+// alone a home whose object is Active in a member, or has a claim of the first release there. If the
+// members have neither, the object may have been removed since: Result.Reason is Missing.
 func (j resignJob) afterComparing() {
 	m := j.m
 	own := m.Primary
@@ -128,8 +129,8 @@ func (j resignJob) succeededBy(home Ref, term int64) {
 }
 
 // A resignTask writes the successor into the former home, deletes that object, and removes its
-// finalizer last. The former home may have revisions that its successor never received, and without
-// the finalizer it looks like any other replica.
+// finalizer last. Without the finalizer, the former home would look like any other replica, although
+// it may have revisions that its successor never received.
 type resignTask struct{ strand }
 
 func (s resignTask) step(r Reply) {
@@ -160,8 +161,9 @@ func (s resignTask) afterRead(r Reply) {
 	}
 }
 
-// afterSet retires X if its peer, by the PeerSet that was read after X, is no full member. If this process is late, the
-// peer is a full member by now, and needs X as a replica: then the present home is brought to all members.
+// afterSet deletes X if its peer, by the PeerSet that was read after X, is Quarantined or Out, or is Joining and X is a
+// home or being deleted. Otherwise this process may be late, and the peer may need X as a replica: if X has yielded or
+// is a former home, the present home is brought to all members.
 func (s resignTask) afterSet(r Reply) {
 	m := s.m
 	switch state := r.PeerSet.Self.State; {

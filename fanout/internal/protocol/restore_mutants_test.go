@@ -3,8 +3,9 @@
 
 package protocol
 
-// blindly returns a mutant that ignores evidence: a secondary that a task judges in one of steps
-// counts as released if its primary is missing.
+// blindly returns a mutant that ignores evidence (a secondary that proves the commit of its
+// primary). If a task finds in one of steps that the primary is missing, the mutant marks the
+// secondary as released, as if a person had permitted its deletion.
 func blindly(mode Mode, steps ...step) mutant {
 	return mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 		s := p.strand(c)

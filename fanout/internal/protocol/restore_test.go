@@ -27,8 +27,8 @@ func (w *world) restores(add func(k kind, a, b int)) {
 	switch {
 	case i < 0:
 	case w.restoring.over:
-		// The first write of the comeback raises the epoch above all notes, so the restore can only
-		// be noticed before that write.
+		// Processes notice a restore if the peer's epoch is below one that they noted earlier. The first
+		// write of the rejoin raises the epoch above all noted ones, so they notice it only before that.
 		if w.cfg.noticed && !w.restoring.noticed && w.store.cells[i].set.Self.State == peerActive {
 			add(actNotice, i, 0)
 		}
@@ -71,7 +71,8 @@ func (w *world) doubtful(i int) bool {
 }
 
 // disputes reports whether x is a replica of a home in a peer that was restored and has not rejoined
-// yet. Its name cannot be guarded for another home before a person has decided about the home there.
+// yet. Until the rejoin, for which a person may have to decide about that home, x keeps the name, and
+// another home of the name cannot have a replica in its place.
 func (w *world) disputes(x *Object) bool {
 	return w.cfg.mode == Everywhere && x != nil && x.Claimed && !x.Primary(Everywhere) && w.doubtful(w.store.index(x.Of(Everywhere).Peer))
 }
@@ -83,8 +84,8 @@ func (w *world) undoes(i int) bool {
 	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
 }
 
-// hidden reports whether process p does not believe peer i, because the peer was found restored.
-// Until the peer is in quarantine, only its comeback uses its replies.
+// hidden reports whether peer i is unreachable for process p, because p knows that the peer was
+// restored from a backup. Until the peer is in quarantine, only its rejoin uses its replies.
 func (w *world) hidden(i int, p *proc) bool {
 	if !w.restoring.noticed || !w.doubtful(i) {
 		return false
@@ -108,9 +109,9 @@ func (w *world) epochs() map[string]int64 {
 	return epochs
 }
 
-// unseen reports whether a peer was restored and nothing shows the restore, while an operation may
-// not know by itself whether its commit was applied: its process crashed, the reply was lost, or the
-// commit could not be written to the log.
+// unseen reports whether a peer was restored and the processes do not notice this at once, in a
+// configuration with faults after which an operation may not know whether its commit was applied:
+// crashes, lost replies, deadlines or requests that are not sent.
 func (w *world) unseen() bool {
 	return w.restoring.over && !w.cfg.detected && w.cfg.crashes+w.cfg.timeouts+w.cfg.expiries+w.cfg.unsent > 0
 }
@@ -121,7 +122,7 @@ func (w *world) quarantines() bool {
 	return w.restoring.over && w.cfg.detected && !w.restoring.back
 }
 
-// cameBack records the end of the change that brings the restored peer back.
+// cameBack records the end of ch if ch is the rejoin of the restored peer.
 func (w *world) cameBack(ch *changer) {
 	if !w.restoring.over || ch.op.Kind != Return || ch.op.Peer != w.cfg.restored {
 		return
@@ -184,10 +185,10 @@ func (w *world) silent() string {
 }
 
 // undone returns a violation if a restore has undone a removal that returned Done: the removed
-// object is in effect in a peer that counts.
+// object is in effect in a peer to which the invariants apply (see counts).
 func (w *world) undone() string {
 	if !w.restoring.over || w.cfg.noticed {
-		// A sweep that believes the peer for a while creates guards again.
+		// If the restore is noticed late, a sweep before that may create the guards of a removed object.
 		return ""
 	}
 	for i, p := range w.procs {
@@ -203,7 +204,8 @@ func (w *world) undone() string {
 	return ""
 }
 
-// suspendedAt reports whether x waits for the comeback of the restored peer.
+// suspendedAt reports whether secondary x waits for the rejoin of its primary's peer or, as evidence
+// of a primary that a restore has lost, for the decision of a person.
 func (w *world) suspendedAt(x *Object) bool {
 	of := x.Of(w.cfg.mode)
 	at := w.store.index(of.Peer)
@@ -224,7 +226,8 @@ func (w *world) contradicted(p *proc) bool {
 	return p.result.Reason == Suspect && (w.doubtful(w.store.index(p.result.HolderAt)) || w.doubtful(w.store.index(p.record.Primary.Peer)))
 }
 
-// concludeRestore adds another comeback of the restored peer if all earlier ones failed.
+// concludeRestore requests another rejoin of the restored peer if all earlier ones have ended, and
+// the peer has not rejoined. It requests none if objects in the peer prevented a rejoin.
 func (w *world) concludeRestore() {
 	if !w.restoring.over || w.restoring.back || !w.cfg.detected && !w.cfg.noticed {
 		return
@@ -244,8 +247,8 @@ func (w *world) concludeRestore() {
 	}
 }
 
-// comeAgain brings the restored peer back, after a sweep has cleaned up operations that are over.
-// If the comeback is refused, a person deletes the objects that the other members no longer have.
+// comeAgain lets the restored peer rejoin, after a sweep has cleaned up operations that are over. If
+// the rejoin is refused twice, it deletes the object in this peer, as a person would.
 func (w *world) comeAgain() string {
 	if !w.restoring.over || !w.cfg.detected && !w.cfg.noticed {
 		return ""
@@ -331,7 +334,8 @@ func (w *world) reported(m *Machine) {
 	}
 }
 
-// restoreSmall are configurations in which only evidence shows a restore.
+// restoreSmall are configurations in which only evidence (secondaries that prove a commit) shows
+// that a peer was restored.
 var restoreSmall = []config{
 	{name: "A is restored, X@A", peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored, X@A, Y@B", peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

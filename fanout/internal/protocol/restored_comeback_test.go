@@ -5,8 +5,8 @@ package protocol
 
 var returnA = change("h", Return, "a")
 
-// restoredBack are configurations with a peer that is found restored at once and comes
-// back.
+// restoredBack are configurations in which a peer is restored from a backup, all processes notice
+// this at once, and the peer rejoins.
 var restoredBack = []config{
 	{name: "A is restored and comes back, owner", peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA)},
 	{name: "A is restored and comes back, X@A", peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},

@@ -25,7 +25,7 @@ func (j findJob) afterFollowing() {
 	}
 }
 
-// excuse clears the reasons why the primary was not found.
+// excuse clears from the result why earlier searches did not find the primary.
 func (j findJob) excuse() {
 	m := j.m
 	if m.Result.Reason != alreadyDone {

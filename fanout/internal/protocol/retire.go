@@ -28,10 +28,11 @@ func (j retireJob) outdated(x Object) bool {
 }
 
 // begin removes our finalizer from former homes, after every task of this kind has confirmed that
-// its peer names the present home, or has no object. Until then a former home must stay, because
-// replicas that name it would be judged dead. Former homes of the earliest term come first: in a
-// removal, a former home of an earlier term may still name one of a later term. begin returns false
-// if it started no strand: a peer has not confirmed, or no further former home is left.
+// the object in its peer names the present home, or that its peer has no object. Until then a former
+// home must stay, because replicas that name it would be deleted as dead. Former homes of the
+// earliest term come first: in a removal, a former home of an earlier term may still name one of a
+// later term. begin returns false if it started no strand (running task): a peer has not confirmed,
+// or no further former home is left.
 func (j retireJob) begin(kind task) bool {
 	m := j.m
 	if len(m.Result.Pending) > 0 {

@@ -5,8 +5,8 @@ package protocol
 
 import "slices"
 
-// cameBack returns a configuration in which a removal is under way while the owner's peer
-// is restored and comes back.
+// cameBack returns a configuration in which a removal is under way while the peer with the
+// object's primary is restored from a backup and rejoins.
 func cameBack(mode Mode, m mutant) config {
 	return config{
 		mode: mode, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{removal("r")}, mutant: m,

@@ -26,10 +26,10 @@ func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
 	require.True(t, m.Over())
 }
 
-// TestACoverThatMendsAHomeBringsItsReplicas runs the cover of a restored home that has a lower
-// revision than its replica. A sweep that judged the replica before the restore deletes the replica
-// meanwhile, and the cover must create it again. The PeerSet of the rejoining peer lists only the
-// other members.
+// TestACoverThatMendsAHomeBringsItsReplicas runs a Cover (the operation that creates the missing
+// replicas of a home) on a restored home that has a lower revision than its replica. Meanwhile a
+// sweep, which read the replica before the restore, deletes the replica, and the Cover must create
+// it again. The PeerSet of the rejoining peer lists only the other members.
 func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -88,9 +88,9 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	require.True(t, m.Result.Keep, "the removal is open: %+v", m.Result)
 }
 
-// TestARemovalFollowsNobodyToAReservation removes an object. The only lead is a replica that is
-// being deleted and names a home that is a reservation again. The removal is aborted as Homeless,
-// and the reservation stays.
+// TestARemovalFollowsNobodyToAReservation removes an object whose home is a reservation again, as
+// after a restore. Only a replica, which is being deleted, still names this home. The removal is
+// aborted with the reason Homeless, and the reservation stays.
 func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
 	cells := w.store.cells
@@ -123,9 +123,9 @@ func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
 	}
 }
 
-// TestAHomeThatWasForgottenHasNoHeirUnderAnothersName brings a peer back that has forgotten
-// the home of a replica, while another object has the name in a third peer. The replica is
-// deleted, and the other object stays in effect.
+// TestAHomeThatWasForgottenHasNoHeirUnderAnothersName runs a Succeed (the election of a home) for
+// the replica in b, whose home is missing in a, the rejoining peer. Another object has the name in
+// c. Succeed elects no home: it deletes the replica, and the other object stays in effect.
 func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
 	cells := w.store.cells

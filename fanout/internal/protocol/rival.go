@@ -3,7 +3,8 @@
 
 package protocol
 
-// observe counts in Quiet how often the rival's primary, or its record, was read without a change.
+// observe counts in Quiet how often in succession the primary of a rival (another operation on the
+// name), or its record, was read without a change.
 func (s *Strand) observe(uid, rv string) {
 	if seen := uid + "@" + rv; seen != s.Seen {
 		s.Seen, s.Quiet = seen, 0

@@ -3,10 +3,10 @@
 
 package protocol
 
-// After the commit of an object that exists once, each of its guards is bound to it, by one
-// write that the caller does not wait for. When all guards are bound, the object is durable: if
-// its peer is restored from a backup older than the commit, the guards hold the name and prove
-// the loss.
+// After the commit of an object that exists once, each of its guards is bound: one write, for which
+// the caller does not wait, sets the guard's field Bound to the object. When all guards are bound,
+// the object is durable: if its peer is restored from a backup older than the commit, the guards
+// hold the name and prove the loss.
 
 // A sealJob binds the guards of an object that exists once, after its commit.
 type sealJob struct{ m *Machine }
@@ -81,7 +81,8 @@ func (s sealedTask) wasBound(r Reply, retry step) {
 	}
 }
 
-// undurable ends the strand without a bound guard. A sweep may bind it later.
+// undurable ends the strand (the running task) without a bound guard. A sweep (a check and repair of
+// all peers) may bind the guard later.
 func (s sealedTask) undurable() {
 	m := s.m
 	m.Result.Durable = false

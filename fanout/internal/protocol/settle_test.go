@@ -56,8 +56,8 @@ func (w *world) settle() string {
 		return s
 	}
 	if w.ringless() {
-		// Only the lost peer was a member. A peer that was about to join, or had left,
-		// joins another ring, whatever its slot holds.
+		// Only the lost peer was a member. The other peers were about to join or had left. They can only
+		// join another ring, so a change that is unfinished in one of their PeerSets is no fault.
 		return ""
 	}
 	if s := w.settleChanges(); s != "" {

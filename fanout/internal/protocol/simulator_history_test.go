@@ -17,7 +17,8 @@ type history struct {
 	of    map[string]*deed
 	// others: at some time an object, create or finalizer that belongs to no deed was in the way.
 	others bool
-	// yielded are the deletes by persons of homes that had yielded, by UID.
+	// yielded are the deletes by persons of homes that had yielded (given up their place to a
+	// replica), by the home's UID.
 	yielded map[string]*deed
 }
 
@@ -137,21 +138,21 @@ func (h *history) watch(s store) {
 	}
 }
 
-// look reads the object in peer i, like a router.
+// look reads the object in peer i, as a router does. It records the look-up if there is no object.
 func (w *world) look(i int) {
 	if w.store.cells[i].obj == nil {
 		w.history.at(&deed{id: peerName(i), action: lookup})
 	}
 }
 
-// sights reports whether a look-up in peer i proves anything: the peer must have all
-// secondaries of its membership, and no person may have deleted one.
+// sights reports whether a look-up in peer i that finds no object proves that the name is free. The
+// peer must be an Active member, and no person may have deleted a replica.
 func (w *world) sights(i int) bool {
 	return w.store.cells[i].set != nil && !w.outsider(i) && (w.cfg.mode == Once || w.deletes == w.cfg.deletes)
 }
 
-// saw returns the result of op as far as the result proves something. A coordinator that does not
-// know all peers finds nothing if a person deleted the replicas that it could read.
+// saw returns r, without the reason Missing if this reason does not prove that the object is absent:
+// not all peers are configured for op, and a person may have deleted the replicas in those that are.
 func (w *world) saw(op Operation, r Result) Result {
 	for i := range w.store.cells {
 		if r.Reason == Missing && w.deletes != w.cfg.deletes && !slices.Contains(op.Peers, peerName(i)) {

@@ -91,8 +91,9 @@ func (d *deed) String() string {
 	return strings.TrimSpace(fmt.Sprintf("[%d %d] %s %s: %s %s", d.call, d.end, d.action, d.id, d.ending, d.reason))
 }
 
-// check checks that the results that the callers got are possible in some sequential order.
-// If a rival or its leftovers were present, some results prove less.
+// check checks that the results that the callers got are possible in some sequential order. If an
+// operation overlapped with another one or with its late requests, check drops the reason of an
+// abort, and does not require that a removal found the object.
 func (h *history) check() string {
 	var ops []porcupine.Operation
 	for i, d := range h.deeds {

@@ -18,7 +18,7 @@ func simulateMutant(t *testing.T, m mutant) (string, schedule) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := schedule{cfg: draw(r)}
 		if s.cfg.ring > 0 {
-			continue // a change of the membership needs its peers
+			continue // a schedule with a change of the membership may need more than two peers
 		}
 		s.cfg.mutant = m
 		p := newPace(r, &s.cfg)

@@ -47,8 +47,8 @@ func drawRestore(r *rand.Rand, cfg *config) {
 }
 
 // TestRestoredBeforeTheNameWasTakenAgain removes an object, adds another object of its name, and
-// puts back a backup that was taken at any moment of the removal. The comeback ends, if need be
-// after a person has decided.
+// puts back a backup that was taken at any moment of the removal. The rejoin of the restored peer
+// must end, if need be after a person has decided about an object.
 func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
 	for _, mode := range []Mode{Once, Everywhere} {
 		for at := 0; ; at++ {
@@ -77,9 +77,10 @@ func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
 	}
 }
 
-// TestARecoveredComebackClaimsNothing recovers a comeback that crashed before it took its
-// first slot. The recovery returns Ended, and not Done, although all PeerSets list the member
-// as Active. It writes no PeerSet, and a new comeback returns Done.
+// TestARecoveredComebackClaimsNothing recovers a rejoin whose process crashed before it took its
+// first slot (the field of a PeerSet that names the change under way). The recovery returns Ended,
+// and not Done, although all PeerSets list the member as Active. It writes no PeerSet, and a new
+// rejoin returns Done.
 func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
 	op := ChangeOperation{ID: "x", Kind: Return, Peer: "a", UID: "ua", Peers: []string{"a", "b"}, Lease: 2}
@@ -111,9 +112,10 @@ func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	require.Equal(t, Ended, w.procs[0].result.Ending, "%+v", w.procs[0].result)
 }
 
-// TestAReplicaOfEachOfTwoHomes removes an object and adds another one of its name. Before its replicas are activated, the
-// peer is restored with the removed object. A sweep gives this object a replica in one member, and the add activates its
-// replica in another one. The comeback stops until a person has decided, and then the later object is everywhere.
+// TestAReplicaOfEachOfTwoHomes removes an object in A and adds another one of its name there. Before the replicas of
+// the second object are activated, A is restored with the first. In some runs a sweep gives the first object a replica
+// in one member, while the add activates a replica of the second object in another. The rejoin of A must still end, if
+// need be after a person has decided about the object in A.
 func TestAReplicaOfEachOfTwoHomes(t *testing.T) {
 	both := 0
 	for adds := range 24 {

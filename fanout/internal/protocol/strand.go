@@ -12,7 +12,7 @@ type Strand struct {
 	Busy   bool // a command is outstanding
 	Over   bool
 	X, Y   Object // the object that the task reads or writes, and the primary of X
-	Tries  int    // how often a peer did not answer, or an object lingered
+	Tries  int    // how often a peer did not answer, or an object was still there
 	Turns  int    // how often the name changed its owner
 	Seen   string // UID and version, as last read, of the rival's primary or record, or of an object that is read twice
 	Quiet  int    // quanta since Seen changed
@@ -24,9 +24,9 @@ type Strand struct {
 // task is the kind of a strand.
 type task string
 
-// tries bounds how often a Hasty operation asks a peer that does not answer. takeovers
-// bounds how often any operation begins again because a name changed its owner, or an object
-// its home.
+// tries bounds how often an operation that is not Patient asks a peer that does not answer.
+// takeovers bounds how often any operation begins again because a name changed its owner, or an
+// object its home.
 const (
 	tries     = 3
 	takeovers = 16
@@ -84,7 +84,7 @@ type strand struct {
 
 func (m *Machine) strand(i int) strand { return strand{&m.Strands[i], m, i} }
 
-// send emits a command.
+// send emits command c. next is the step that handles the reply.
 func (s strand) send(next step, c Command) {
 	m := s.m
 	s.Seq++

@@ -89,9 +89,9 @@ func (s surveyTask) step(r Reply) {
 	}
 }
 
-// found ends the strand with o. This process may be late: the peer of o's home may be a member again, and o the replica of
-// an object that was added there since. So the strand first reads this home if it is in the rejoining peer Op.Doubted, and
-// otherwise, if the home's peer is no member, the PeerSet of its own peer.
+// found ends the strand (the running task) with o. This process may be late: the peer of o's home may be a member
+// again, and o the replica of an object that was added there since. So the strand first reads this home if it is in
+// the rejoining peer Op.Doubted, and otherwise, if the home's peer is no member, the PeerSet of its own peer.
 func (s surveyTask) found(o Object) {
 	m := s.m
 	s.X = o
@@ -159,9 +159,9 @@ func (j succeedJob) afterSurveying() {
 		// A member that does not answer may have the latest revision.
 		m.end(Done)
 	case m.Result.Reason == Membership:
-		m.end(Done) // this process is late: the peer of the home is a member again
+		m.end(Done) // the home needs no successor: its peer has become a member again
 	case !v.exists:
-		// The object is committed in no member, so its reservations are dead.
+		// The object is committed in no member, so its reservations can never be committed.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case v.home.Claimed && v.home.UID == v.top.Of(Everywhere).UID:

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHomeThatWasAddedSinceIsNotForgotten runs a succession of a process that is late with a
-// comeback. The object may have been added in the peer after the comeback, and must not be taken
-// for one that the peer has forgotten. So the succession reads the home after the replica that
-// names it. It elects another home only if the home is absent, or another object is in its place.
+// TestAHomeThatWasAddedSinceIsNotForgotten runs a Succeed (the election of a home for a replica
+// without one) in a process that still works on the rejoin of c after others have finished it. The
+// home may have been added in c since the rejoin. So Succeed reads the home after the replica that
+// names it, and elects another home only if the home is absent or another object is in its place.
 func TestAHomeThatWasAddedSinceIsNotForgotten(t *testing.T) {
 	of := Ref{Peer: "c", UID: "h"}
 	home := Object{UID: "h", RV: "9", Stage: Active, Claimed: true, Claim: Claim{Primary: true, Operation: "x"}}

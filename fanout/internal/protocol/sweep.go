@@ -3,7 +3,8 @@
 
 package protocol
 
-// A sweepJob judges a listed object and repairs the objects that belong to it.
+// A sweepJob judges a listed object (decides by the present state of its primary whether the object
+// stays), and repairs the objects that belong to it.
 type sweepJob struct{ m *Machine }
 
 // begin judges the listed object Met and repairs the objects that belong to it.
@@ -38,7 +39,8 @@ func (j sweepJob) begin() {
 	}
 }
 
-// afterJudging ends a sweep, or continues with the home that a strand found.
+// afterJudging ends a sweep, or continues at a home in another peer if a strand (a running task) found
+// that the home has moved.
 func (j sweepJob) afterJudging() {
 	m := j.m
 	if m.Astray {
@@ -48,8 +50,9 @@ func (j sweepJob) afterJudging() {
 	m.end(Done)
 }
 
-// A judgeTask judges a secondary or a Reserved primary, and deletes a dead secondary. It fences a
-// pending primary only if the lease has run out while this strand watched the primary.
+// A judgeTask judges a secondary or a Reserved primary. It deletes a secondary that is dead: its
+// primary is gone and cannot come back. It fences (deletes) a pending primary only if the primary did
+// not change for one lease while this strand watched it.
 type judgeTask struct{ strand }
 
 func (s judgeTask) step(r Reply) {
@@ -271,7 +274,8 @@ func (s guardTask) other() {
 	sibling := s.X.Undecided() && s.X.Sibling(m.Primary)
 	switch {
 	case sibling && m.Primary.Stage == Reserved:
-		// The primary is not committed yet: a process that settles X's record binds X.
+		// The primary is not committed yet. The process that settles X's record (of the first
+		// release) binds X.
 		s.finish()
 	case sibling:
 		sealedTask{s.strand}.sendBind(m.Record.Primary)
@@ -312,7 +316,7 @@ func (s guardTask) afterVerify(r Reply) {
 	gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
 	switch {
 	case gone && m.evidence(s.X):
-		// The next sweep judges the guard.
+		// The guard is evidence of a missing primary: the next sweep decides.
 		s.unconfirmed()
 	case gone, r.Code == OK && r.Object.Leaving():
 		// A removal may have cleared this peer before the guard was created.

@@ -64,9 +64,9 @@ func (s emptyTask) afterRead(r Reply) {
 // A removedTask is a task that deletes an object of a committed removal.
 type removedTask struct{ strand }
 
-// changed ends the strand: primary o has changed since its secondaries were deleted. The primary's
-// peer may have been restored to a state from before the removal. Then secondaries may have been
-// created again, and the primary removed once more.
+// changed ends the strand (the running task), because primary o has changed since its secondaries
+// were deleted. The primary's peer may have been restored to a state from before the removal. Then
+// another process may have created secondaries again before the primary was removed once more.
 func (s removedTask) changed(o Object) {
 	m := s.m
 	m.Primary = o

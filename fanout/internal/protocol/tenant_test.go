@@ -16,7 +16,8 @@ const (
 )
 
 // reside replies to a removal of the owner that lists or settles the namespace in one peer. The
-// reply has the tenant if the tenant is in that peer and is not fenced.
+// reply has the tenant if the tenant is in that peer. A Settle fences a tenant that is not committed
+// (it deletes the reservation), so its reply does not have this tenant.
 func (w *world) reside(c Command) Reply {
 	ok := Reply{Class: Applied, Code: OK}
 	if w.tenant == outside || c.Peer != peerName(w.cfg.tenant-1) {

@@ -117,7 +117,8 @@ func (s reviseTask) afterRead(r Reply) {
 }
 
 // remembered reports whether the home that was found has, or may have had, the revision
-// that this update committed. In another generation only the history can prove it.
+// that this update committed. If a home has replaced a lost one since the commit, which begins
+// another generation of terms, only the history can prove it.
 func (j updateJob) remembered() bool {
 	m := j.m
 	return m.Primary.term()/generation == m.Record.Term/generation || m.Primary.History.has(m.Op.ID)

@@ -5,7 +5,8 @@
 //
 // # Guaranteed
 //
-//   - Each request has one event at its end, at the level Metadata: no event has a query, a header or a body.
+//   - Each request has one event at its end, at the level Metadata: no event has a query, a header or a body. A watch or
+//     another stream also has one when it begins (ResponseStarted).
 //   - If events come faster than they are written, requests wait for a place. No event is dropped, unless writing fails:
 //     then it is counted and logged.
 //   - A file that was renamed, as log rotation does, is opened again within a second.
@@ -13,5 +14,5 @@
 // # Not guaranteed
 //
 //   - That an event is written if the process is killed: those of the last moment are lost.
-//   - An event at the begin of a request. Watches and streams have theirs when they end.
+//   - An event at the begin of a request that is neither a watch nor a stream.
 package audit
