@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ofDownstream returns the part of d's status that belongs to the downstream.
@@ -79,6 +80,12 @@ func translateGenerations(v any, theirs, ours int64) {
 			translateGenerations(inner, theirs, ours)
 		}
 	}
+}
+
+// annotationsCount reports whether API servers count changes of annotations as generations of a type. They do so for
+// Deployments only.
+func annotationsCount(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Group: "apps", Kind: "Deployment"}
 }
 
 // sameButGeneration reports whether two statuses are equal except for generations.

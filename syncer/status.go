@@ -147,6 +147,9 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 	plan := statusPlan{want: bare(o.u), generation: fmt.Sprint(o.u.GetGeneration())}
 	switch {
 	case o.shared:
+		if annotationsCount(s.kind.GroupKind()) {
+			delete(status, "observedGeneration") // the write increments the generation
+		}
 		data, err := json.Marshal(status)
 		if err != nil {
 			return plan, fmt.Errorf("encode status: %w", err)

@@ -4,6 +4,7 @@
 package syncer_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -211,6 +212,29 @@ func TestConditionsOfOthersStay(t *testing.T) {
 			status[c.(map[string]any)["type"].(string)] = c.(map[string]any)["status"]
 		}
 		require.Equal(t, map[string]any{"Available": "False", "Theirs": "True"}, status)
+	})
+}
+
+// API servers count annotations of a Deployment as generations. Two syncers that write the status of one Deployment into
+// annotations still come to rest.
+func TestDeploymentOfSeveralClusters(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one := newPair(t, syncer.Options{Target: "one"})
+		two := &pair{t: t, up: one.up, down: newSide(t, "two", regiontest.Options{})}
+		two.start(syncer.Options{Target: "two"})
+		one.up.create(deployments, strings.Replace(deployment, "name: web", "name: web, labels: {state.workload.kcp.io/one: Sync, state.workload.kcp.io/two: Sync}", 1))
+		one.rest()
+		for i, p := range []*pair{one, two} {
+			generation := p.down.get(deployments, "web").GetGeneration()
+			p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d}}`, generation, i+1), "status")
+		}
+		one.rest()
+		annotations := one.up.get(deployments, "web").GetAnnotations()
+		require.JSONEq(t, `{"replicas":1}`, annotations["status.workload.kcp.io/one"])
+		require.JSONEq(t, `{"replicas":2}`, annotations["status.workload.kcp.io/two"])
+		one.reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, one.up.writes())
 	})
 }
 

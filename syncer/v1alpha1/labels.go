@@ -36,6 +36,7 @@ const (
 
 	// StatusAnnotationPrefix and the name of a SyncTarget form the annotation that holds, in JSON, the status of the
 	// object in that cluster. It is used for an object with labels of several clusters, since .status has room for
-	// one only. Its observedGenerations are those of the upstream object.
+	// one only. Its observedGenerations are those of the upstream object. That of a Deployment has none, since API
+	// servers count each write of an annotation of a Deployment as a generation.
 	StatusAnnotationPrefix = "status.workload.kcp.io/"
 )

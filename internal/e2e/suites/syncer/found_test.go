@@ -5,6 +5,7 @@ package syncer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
@@ -280,4 +282,27 @@ func TestNamespaceEnds(t *testing.T) {
 	w.up.global().lacks(namespaces, namespace)
 	_, err := w.up.get(t.Context(), configMaps, "a")
 	require.True(t, apierrors.IsNotFound(err), err)
+}
+
+// API servers count annotations of a Deployment as generations. A syncer that writes the status of a Deployment of several
+// clusters into an annotation still comes to rest.
+func TestDeploymentOfSeveralClusters(t *testing.T) {
+	w := newWorld(t, syncer.Options{})
+	obj := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, selector: {matchLabels: {app: a}}, template: "+pod+"}}"), &obj.Object))
+	obj.SetLabels(map[string]string{"state.workload.kcp.io/" + w.up.target: "Sync"})
+	require.NoError(t, w.up.make(t.Context(), deployments, obj))
+	planetest.Eventually(t, long, "the annotation shows two ready replicas", func(ctx context.Context) error {
+		a, err := w.up.get(ctx, deployments, "a")
+		if err != nil {
+			return err
+		}
+		var status struct{ ReadyReplicas int }
+		text := a.GetAnnotations()["status.workload.kcp.io/"+w.up.target]
+		if err := json.Unmarshal([]byte(text), &status); err != nil || status.ReadyReplicas != 2 {
+			return fmt.Errorf("the annotation is %q", text)
+		}
+		return nil
+	})
+	w.restFor(t, 10*time.Second, kinds[:1])
 }
