@@ -166,14 +166,14 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 // it. Otherwise it returns one of these errors:
 //   - an error that wraps ErrNotFound: no peer holds the object.
 //   - *ConflictError: the object has another revision or resourceVersion than opts.
-//   - *HeldError: the object has no claim or is only reserved. If Operation.State is Done and the error also wraps
-//     ErrReturned, the object was removed, but another object has the name, because a peer was restored from an older
-//     state.
+//   - *HeldError: the object is only a reservation, or it has no claim because a person applied it. If Operation.State
+//     is Done and the error also wraps ErrReturned, the object was removed. But a peer was restored from an older
+//     state, and another object has the name.
 //   - *OccupiedError: other objects are in the namespace that the object owns. If its field Committed is set, the
 //     removal is committed, and continues once these objects are removed.
 //   - *InDoubtError: the outcome is not known yet. If Operation.State is Committed and the error also wraps
-//     ErrReturned, the removal is committed, but the object's peer is still being brought back after a restore, and
-//     another object may have the name.
+//     ErrReturned, the removal is committed. But the object's peer was restored from an older state, and another
+//     object may have the name. After the Comeback of the peer, remove the name again if an object has it.
 //   - an error that wraps ErrAborted or ErrEnded: any other failure.
 //   - any other error: Remove rejected the call before the removal began.
 //

@@ -48,10 +48,11 @@ const (
 	// changing the upstream object: see FightCap. The message names the fields and the client, as far as they are
 	// known.
 	ReasonFight Reason = "Fight"
-	// ReasonOriginGone: no upstream object is assigned to the downstream object, and this Syncer did not see why. The
-	// upstream lacks the origin, or has another object of its name that is not for the target, or has the origin
-	// without label and finalizer. An upstream that was restored from a backup looks the same. So the downstream
-	// object stays. The message has the facts and the remedies; Release deletes the downstream object.
+	// ReasonOriginGone: the downstream object has no origin for this target, and the Syncer has no evidence that the
+	// origin was withdrawn. The origin may be missing upstream. Or another upstream object has the origin's name, and
+	// is not for this target or is being deleted. Or the origin has neither the label nor the finalizer of this target.
+	// A restore of the upstream from a backup has the same effects, so the downstream object stays. The message has
+	// the facts and the remedies. Release deletes the downstream object.
 	ReasonOriginGone Reason = "OriginGone"
 	// ReasonAnotherSyncer: another Syncer of the same target keeps writing the downstream object with other content.
 	// The object is left as it is. It is written again when it changes upstream, and after 10 minutes.

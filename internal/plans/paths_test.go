@@ -55,10 +55,11 @@ var (
 	ours      = regexp.MustCompile(`^[\w.-]*(atoll\.dev|kcp\.io|kubecarrier\.io)/`)
 )
 
-// shorten removes the parts of a path that depend on a scenario. The name of a cluster or a peer
-// becomes NAME, and a foreign label or annotation *. A condition is one field. Of other paths, the
-// first two levels remain; of spec.fanout three, of data one. shorten returns "" for a field that
-// only holds labels, annotations or finalizers.
+// shorten removes the parts of a path that depend on a scenario. It replaces the name of a cluster
+// or a peer with NAME, and a user's label, annotation or finalizer with *. It cuts the path of a
+// field in a condition after the condition, a path in spec.fanout after three levels, a path in data
+// after one, and any other path after two. It returns "" for metadata.labels, metadata.annotations
+// and metadata.finalizers themselves.
 func shorten(path string) string {
 	if m := mark.FindStringSubmatch(strings.Replace(path, "metadata.labels.", "metadata.labels[", 1)); m != nil {
 		switch {

@@ -30,9 +30,10 @@ type SharingOptions struct {
 	Logger logr.Logger
 }
 
-// Sharing lets the watches of one identity share one watch of each region, and its objects. APIs that have the same
-// Sharing and the same Options.Identity share watches with the same selectors and form. Watches of tables, and those of
-// the Dynamic client, are not shared. It is safe for concurrent use.
+// Sharing lets the watches of one identity follow one watch of each region and one cache of its objects. Watches of one
+// resource share these if their APIs have the same Sharing, Options.Identity and Options.Qualify, and if the watches
+// have the same namespace, selectors and Encoding. Watches of tables, and those of the Dynamic client, are not shared. A
+// Sharing is safe for concurrent use.
 type Sharing struct {
 	opts    SharingOptions
 	opened  chan *watchCache

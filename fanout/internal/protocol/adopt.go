@@ -70,8 +70,9 @@ func (s meetTask) step(r Reply) {
 	}
 }
 
-// met accepts s.X as the object to adopt, or fails the strand with the reason why it cannot be
-// adopted. If s.X is a secondary, met reads its primary before it fails the strand.
+// met accepts s.X as the object to adopt, or ends the task with the reason why s.X cannot be
+// adopted. If s.X is a secondary (a guard or a replica), met reads the primary of s.X, and step
+// then ends the task.
 func (s meetTask) met() {
 	m := s.m
 	o := s.X

@@ -170,8 +170,9 @@ func (j listJob) covering(f Found) (Operation, bool) {
 	return Operation{Action: Cover, Into: into}, f.covers()
 }
 
-// covers reports whether a newcomer gets a secondary of the object: the object is a primary that
-// stays, an unclaimed object, or a former home, which leads to the present home.
+// covers reports whether a newcomer gets a secondary of f: f is a primary, an unclaimed object or a
+// former home (which names a later home), and is not being removed or deleted. A mere request for a
+// removal does not count.
 func (f Found) covers() bool {
 	o := f.Object
 	leads := o.Primary(f.Mode) || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)

@@ -92,8 +92,9 @@ func TestARecoveredComebackClaimsNothing(t *testing.T) {
 	require.Equal(t, Done, carryThrough(t, NewChange(op), sets).Ending)
 }
 
-// TestUpdateOfAHomeThatIsDeleted lets another process send the commit of an update, and a person
-// delete the home. The update returns Ended, since replicas may have the update's revision.
+// TestUpdateOfAHomeThatIsDeleted commits an update: another process writes the new revision to the
+// home (the object's primary). Then a person deletes the home. The update must return Ended, since
+// replicas may have the new revision.
 func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{update("x", "q")}}
 	w := newWorld(&cfg)

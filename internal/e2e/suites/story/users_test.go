@@ -241,7 +241,7 @@ func (u *user) finds(list *unstructured.UnstructuredList, err error) error {
 	return nil
 }
 
-// note sets the value of an object; "" deletes it.
+// note records an object's value in u.want; "" removes the entry.
 func (u *user) note(name, value string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
