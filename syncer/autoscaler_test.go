@@ -55,7 +55,9 @@ func TestAutoscaledReplicas(t *testing.T) {
 		p.stop()
 		p.reset()
 		for _, verb := range []string{"list", "watch"} {
-			p.up.Inject(regiontest.Fault{Verb: verb, Resource: autoscalers.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+			for _, side := range []*side{p.up, p.down} {
+				side.Inject(regiontest.Fault{Verb: verb, Resource: autoscalers.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+			}
 		}
 		p.start(syncer.Options{})
 		require.Empty(t, p.down.writes(), "autoscalers are not known")

@@ -86,7 +86,7 @@ var accountMutants = []mutant{
 	},
 	{
 		"a deletion waits while a peer is unreachable", "it continues",
-		"hold.go", "if away := unreachable(t.observed); len(away) > 0 {", "if silent := unreachable(nil); len(silent) > 0 {", "TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent",
+		"hold.go", "if away := unreachable(t.observed); len(away) > 0 {", "if away := unreachable(nil); len(away) > 0 {", "TestTheDeletionOfACentralAccountIsHeldWhileAPeerIsSilent",
 	},
 	{
 		"a stale cache of the central plane decides nothing", "it does",

@@ -30,7 +30,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"the answer to a repeated write says nothing about the first", "it is believed",
-		"classify.go", "	case a.repeated:\n		// An earlier attempt may have been applied.\n		return protocol.Unknown, protocol.Unavailable\n", "", "TestAnswers",
+		"classify.go", "	case a.repeated:\n		// The first of the sent requests may have been applied.\n		return protocol.Unknown, protocol.Unavailable\n", "", "TestAnswers",
 	},
 	{
 		"a server error after a write is not a refusal", "it counts as one",
