@@ -34,7 +34,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"a NetworkPolicy follows the workloads whose pods it selects", "it follows none",
-		"index.go", "	case resource == networkPolicies:\n", "	case resource == networkPolicies && w.refs == nil:\n", "TestIngressesAndNetworkPolicies",
+		"index.go", "	case resource == networkPolicies:\n", "	case resource == networkPolicies && obj == nil:\n", "TestIngressesAndNetworkPolicies",
 	},
 	{
 		"a change of a Service reconciles the Ingresses to it", "they wait for their own change",

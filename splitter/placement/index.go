@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -126,6 +127,7 @@ func (x *index) setWorkload(at objectID, now workload) (before workload) {
 
 // follows returns the clusters of all workloads that an object follows: they refer to it, or it selects their pods.
 func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstructured) (clusters []string) {
+	leads := leadersOf(resource, obj)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	namespace := obj.GetNamespace()
@@ -133,7 +135,7 @@ func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstruc
 		clusters = x.behind(namespace, newIngress(obj))
 	}
 	for _, w := range x.namespaces[namespace] {
-		if w.leads(resource, obj) {
+		if leads(w) {
 			clusters = append(clusters, w.clusters...)
 		}
 	}
@@ -148,13 +150,19 @@ func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstruc
 	return slices.Compact(clusters)
 }
 
-// leads reports whether the pods of the workload refer to an object, or the object selects them.
-func (w workload) leads(resource schema.GroupResource, obj *unstructured.Unstructured) bool {
+// leadersOf returns a func that reports whether the pods of a workload refer to an object, or the object selects them.
+func leadersOf(resource schema.GroupResource, obj *unstructured.Unstructured) func(workload) bool {
 	switch {
 	case resource == networkPolicies:
-		return restricts(obj, w.pods)
+		selector := podSelector(obj)
+		return func(w workload) bool { return selector.Matches(labels.Set(w.pods)) }
 	case resource.Group != "": // pods refer only to the core group
-		return false
+		return func(workload) bool { return false }
 	}
-	return w.refs[reference{resource.Resource, obj.GetName()}] || resource.Resource == services && selects(obj, w.pods)
+	ref := reference{resource.Resource, obj.GetName()}
+	var selector map[string]string
+	if resource.Resource == services {
+		selector = serviceSelector(obj)
+	}
+	return func(w workload) bool { return w.refs[ref] || matches(selector, w.pods) }
 }

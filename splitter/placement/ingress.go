@@ -58,15 +58,18 @@ func objectsIn(obj map[string]any, path ...string) (list []map[string]any) {
 	return list
 }
 
-// restricts reports whether a NetworkPolicy selects pods that have the labels in pods.
-func restricts(policy *unstructured.Unstructured, pods map[string]string) bool {
+// podSelector returns the selector of a NetworkPolicy. If the selector cannot be read, the result selects nothing.
+func podSelector(policy *unstructured.Unstructured) labels.Selector {
 	content, _, _ := unstructured.NestedMap(policy.Object, "spec", "podSelector")
 	var selector metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
-		return false
+		return labels.Nothing()
 	}
 	s, err := metav1.LabelSelectorAsSelector(&selector)
-	return err == nil && s.Matches(labels.Set(pods))
+	if err != nil {
+		return labels.Nothing()
+	}
+	return s
 }
 
 // routes records the Services and Ingresses of all namespaces.
@@ -81,7 +84,7 @@ func (x *index) setService(key types.NamespacedName, obj *unstructured.Unstructu
 	defer x.mu.Unlock()
 	delete(x.routes.services, key)
 	if obj != nil {
-		x.routes.services[key], _, _ = unstructured.NestedStringMap(obj.Object, "spec", "selector")
+		x.routes.services[key] = serviceSelector(obj)
 	}
 }
 

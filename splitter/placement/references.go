@@ -99,10 +99,10 @@ func (r referenceSet) addField(field string, value any) {
 	}
 }
 
-// selects reports whether a Service selects pods that have the labels in pods.
-func selects(service *unstructured.Unstructured, pods map[string]string) bool {
+// serviceSelector returns the selector of a Service.
+func serviceSelector(service *unstructured.Unstructured) map[string]string {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
-	return matches(selector, pods)
+	return selector
 }
 
 // matches reports whether the selector of a Service selects pods that have the labels in pods. An empty selector
