@@ -114,26 +114,23 @@ func targetOf(autoscaler *unstructured.Unstructured) (scaleTarget, bool) {
 // scales returns the upstream key of the object that an autoscaler of this type targets; nil if it targets none, or is
 // not synced.
 func (c *controller) scales(autoscaler autoscalerRef) *scaleTarget {
-	if autoscaler.downstream {
-		obj, _ := c.caches.down.Get(autoscaler.key)
-		target, ok := targetOf(obj)
-		if !ok {
-			return nil
-		}
-		target.key, ok = c.originAt(target.key)
-		if !ok {
-			return nil
-		}
-		return &target
-	}
 	obj, _ := c.caches.origin(autoscaler.key)
-	target, ok := targetOf(obj)
-	if !ok {
-		return nil
+	if autoscaler.downstream {
+		obj, _ = c.caches.down.Get(autoscaler.key)
 	}
-	place, err := c.placeOf(autoscaler.key)
-	if reason, _ := c.refuses(autoscaler.key, place, obj); err != nil || reason != "" {
+	target, ok := targetOf(obj)
+	switch {
+	case !ok:
 		return nil
+	case autoscaler.downstream:
+		if target.key, ok = c.originAt(target.key); !ok {
+			return nil
+		}
+	default:
+		place, err := c.placeOf(autoscaler.key)
+		if reason, _ := c.refuses(autoscaler.key, place, obj); err != nil || reason != "" {
+			return nil
+		}
 	}
 	return &target
 }

@@ -87,22 +87,23 @@ func TestAutoscaledReplicasByRule(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{
 			{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.Upstream},
 		}})
-		p.up.create(deployments, deployment)
-		p.up.create(autoscalers, autoscaler)
-		p.rest()
-		p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
-		p.rest()
+		p.scale()
 		require.EqualValues(t, 2, p.replicas("web"))
 	})
 }
 
-// scaled creates a Deployment and its autoscaler, which sets seven replicas downstream. Upstream it has two.
-func (p *pair) scaled() {
+// scale creates a Deployment with two replicas and its autoscaler, and sets seven replicas downstream.
+func (p *pair) scale() {
 	p.up.create(deployments, deployment)
 	p.up.create(autoscalers, autoscaler)
 	p.rest()
 	p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
 	p.rest()
+}
+
+// scaled does the same as scale, and requires that the seven replicas stay.
+func (p *pair) scaled() {
+	p.scale()
 	require.EqualValues(p.t, 7, p.replicas("web"))
 }
 
@@ -201,11 +202,7 @@ func TestRefusedAutoscaler(t *testing.T) {
 			}
 			return ""
 		}})
-		p.up.create(deployments, deployment)
-		p.up.create(autoscalers, autoscaler)
-		p.rest()
-		p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
-		p.rest()
+		p.scale()
 		require.EqualValues(t, 2, p.replicas("web"))
 	})
 }

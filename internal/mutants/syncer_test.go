@@ -150,7 +150,7 @@ var syncerMutants = []mutant{
 	},
 	{
 		"an autoscaler that works downstream owns its replicas", "the upstream lost it, so they are overwritten",
-		"autoscaler.go", "	if autoscaler.downstream {\n", "	if autoscaler.downstream {\n		return nil\n	}\n	if autoscaler.downstream {\n", "TestAutoscalerThatTheUpstreamLost",
+		"autoscaler.go", "	case autoscaler.downstream:\n", "	case autoscaler.downstream:\n		return nil\n	case autoscaler.key.Name == \"\":\n", "TestAutoscalerThatTheUpstreamLost",
 	},
 	{
 		"while discovery of autoscalers fails, replicas stay", "they are overwritten",
