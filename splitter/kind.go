@@ -71,6 +71,14 @@ type Shard struct {
 // exists reports whether the shard exists and is not being deleted.
 func (s Shard) exists() bool { return s.Object != nil && s.Object.GetDeletionTimestamp() == nil }
 
+// annotations returns the annotations of the shard; nil if it does not exist yet.
+func (s Shard) annotations() map[string]string {
+	if s.Object == nil {
+		return nil
+	}
+	return s.Object.GetAnnotations()
+}
+
 // observed reports whether the shard's cluster has observed the desired spec.
 func (s Shard) observed() bool {
 	if !s.Current || !s.exists() {

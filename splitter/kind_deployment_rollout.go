@@ -58,11 +58,7 @@ func (k deployments) rollout(parent *unstructured.Unstructured, opts Rollout, wa
 		if err != nil {
 			return nil, err
 		}
-		var had map[string]string
-		if present := shards[step.Name].Object; present != nil {
-			had = present.GetAnnotations()
-		}
-		permit(s.Object, hash, had, clusters[i], step)
+		permit(s.Object, hash, shards[step.Name].annotations(), clusters[i], step)
 		next = append(next, s)
 	}
 	slices.SortFunc(next, func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) })
@@ -79,12 +75,8 @@ func (k deployments) unpaced(parent *unstructured.Unstructured, mode Mode, plan 
 	shards, err := k.paced(parent, mode, plan, want, have)
 	present := byCluster(have)
 	for _, s := range shards {
-		obj := present[s.Cluster].Object
-		if obj == nil {
-			continue
-		}
-		annotations := obj.GetAnnotations()
-		if _, marked := annotations[v1alpha1.RolloutAnnotation]; !marked && annotations[v1alpha1.TemplateAnnotation] == hash && sameTemplate(parent, obj, hash) {
+		had := present[s.Cluster].annotations()
+		if _, marked := had[v1alpha1.RolloutAnnotation]; !marked && had[v1alpha1.TemplateAnnotation] == hash && sameTemplate(parent, present[s.Cluster].Object, hash) {
 			s.Object.SetAnnotations(map[string]string{v1alpha1.TemplateAnnotation: hash})
 		}
 	}
@@ -102,7 +94,7 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 		Unreachable: s.Silent,
 	}
 	updated := count(s.Object, 0, "status", "updatedReplicas")
-	annotations := s.Object.GetAnnotations()
+	annotations := s.annotations()
 	_, marked := annotations[v1alpha1.RolloutAnnotation]
 	_, paced := annotations[v1alpha1.TemplateAnnotation]
 	complete := !c.Unobserved && updated == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
