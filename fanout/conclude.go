@@ -115,6 +115,7 @@ func (c conclusion) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),
 		Primary:     region.PeerName(result.Primary.Peer), // of the other operation, if that had the same effect
+		UID:         types.UID(result.Primary.UID),
 		Revision:    result.Revision,
 		Durable:     result.Durable,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
@@ -154,7 +155,7 @@ func (c conclusion) logReason(result protocol.Result) string {
 
 // operation converts an outcome into an Operation, with the state of each peer.
 func (o outcome) operation(id string, kind Kind) *Operation {
-	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, Durable: o.Durable, AlreadyDone: o.AlreadyDone}
+	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, UID: o.UID, Revision: o.Revision, Durable: o.Durable, AlreadyDone: o.AlreadyDone}
 	var outcomes []region.Outcome[PeerState]
 	for _, p := range o.Peers {
 		peer := region.Outcome[PeerState]{Peer: region.PeerName(p), Value: PeerGuard}

@@ -57,6 +57,7 @@ func decodeJournal(e wal.Entry) (journal, error) {
 type outcome struct {
 	State       State           `json:"state"`
 	Primary     region.PeerName `json:"primary,omitempty"`
+	UID         types.UID       `json:"uid,omitempty"`
 	Revision    int64           `json:"revision,omitempty"`
 	Durable     bool            `json:"durable,omitempty"`
 	AlreadyDone bool            `json:"alreadyDone,omitempty"`

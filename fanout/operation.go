@@ -4,6 +4,8 @@
 package fanout
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -58,6 +60,10 @@ type Operation struct {
 	State State
 	// Primary is the peer of the primary.
 	Primary region.PeerName
+	// UID is the UID of the primary, by which Remove can require that it removes this object and no
+	// later one of its name. An audit names a lost object by it. It is empty if no primary is
+	// known, or if the operation was logged by a version that did not store it.
+	UID types.UID
 	// Revision is the number of the revision that the operation committed, for kinds that exist
 	// everywhere.
 	Revision int64

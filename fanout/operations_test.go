@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
@@ -220,6 +221,11 @@ func TestIdempotencyKeyGivesTheFirstAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.ID, second.ID)
 	require.Equal(t, fanout.Done, second.State)
+	uid := read(t, clusters(t, r, "us-east", acme), "db").GetUID()
+	require.Equal(t, []types.UID{uid, uid}, []types.UID{first.UID, second.UID})
+	removed, err := c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{UID: first.UID})
+	require.NoError(t, err)
+	require.Equal(t, uid, removed.UID)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "other"), opts)
 	require.ErrorContains(t, err, "idempotency key")
 

@@ -204,8 +204,10 @@ func TestEachAttemptIsAnOperationOfItsOwn(t *testing.T) {
 	})
 	require.NoError(t, err)
 	<-over
-	id, _, _ := unstructured.NestedString(read(t, clusters(t, r, "eu-west", acme), "db").Object, "spec", "fanout", "claim", "operation")
+	db := read(t, clusters(t, r, "eu-west", acme), "db")
+	id, _, _ := unstructured.NestedString(db.Object, "spec", "fanout", "claim", "operation")
 	require.NotEqual(t, op.ID, id, "the first attempt gave way")
+	require.Equal(t, db.GetUID(), op.UID, "an audit that reports the object as lost names its claim's operation and its UID")
 }
 
 // Two processes that initialise a ring concurrently use one ring ID: that of the PeerSet which was

@@ -115,6 +115,9 @@ func operationItem(op *fanout.Operation) item {
 		revision = fmt.Sprint(op.Revision)
 		fields["revision"] = op.Revision
 	}
+	if op.UID != "" {
+		fields["uid"] = string(op.UID)
+	}
 	return item{
 		cells:  []any{op.ID, string(op.State), or(string(op.Primary)), revision, or(strings.Join(states, ","))},
 		object: object("Operation", op.ID, fields),

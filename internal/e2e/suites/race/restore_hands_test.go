@@ -49,10 +49,11 @@ type acknowledged struct {
 }
 
 // reported reports whether one of the losses is the object of a. The output of a process that adds
-// an object contains the ID of the operation, but not the UID of the object.
+// an object contains the object's UID. It may lack the operation that the loss names: a request
+// that gave way to an older one is tried again as another operation.
 func (a acknowledged) reported(losses []loss) bool {
 	return slices.ContainsFunc(losses, func(l loss) bool {
-		return l.uid == a.uid || strings.Contains(a.by.Output, l.operation)
+		return l.uid == a.uid || strings.Contains(a.by.Output, l.uid)
 	})
 }
 
@@ -122,7 +123,7 @@ func (h *hand) operate(r *restores) {
 	h.made++
 	next := acknowledged{payload: fmt.Sprintf("%s-%d", name, h.made)}
 	target := r.ring.Planes[h.random.IntN(len(r.ring.Planes))].Name()
-	args := []string{"servicecluster", "add", name, "-n", r.acme, "--target", target, "-f", r.file(name, next.payload)}
+	args := []string{"servicecluster", "add", name, "-n", r.acme, "--target", target, "-f", r.file(name, next.payload), "-o", "json"}
 	if was.payload != "" {
 		next = acknowledged{}
 		args = []string{"servicecluster", "remove", name, "-n", r.acme}
