@@ -47,4 +47,9 @@ var coordinatedMutants = []mutant{
 		"coordinated.go",
 		"fanout.AddOptions{UID: base.GetUID(), Revision: w.revision(kind, base)}", "fanout.AddOptions{UID: base.GetUID()}", "TestRivals|TestPreconditions",
 	},
+	{
+		"each peer that has a primary of the name counts", "the last one that was read counts",
+		"coordinated.go",
+		"found.Homes = append(found.Homes, peer)", "found.Homes = []region.PeerName{peer}", "TestARestoredRegionHasARemovedObject|TestARestoredRegionHasAnOlderHome",
+	},
 }

@@ -57,12 +57,22 @@ type Kind struct {
 
 // Found is an object as the peers have it.
 type Found struct {
-	// Home is the peer of the committed primary; empty if no peer that answered has one.
-	Home region.PeerName
+	// Homes are the peers that have a committed primary, ordered by name. There is one, or none if no peer that
+	// answered has one. There are several if a peer was restored from a backup and has a removed object again, or if
+	// another write came between the reads of two peers.
+	Homes []region.PeerName
 	// Objects are the objects of the name, by peer: the primary and its replicas or guards.
 	Objects map[region.PeerName]*unstructured.Unstructured
 	// Silent are the peers that did not answer.
 	Silent []region.PeerName
+}
+
+// home returns the peer of the primary; empty if there is not exactly one.
+func (f Found) home() region.PeerName {
+	if len(f.Homes) == 1 {
+		return f.Homes[0]
+	}
+	return ""
 }
 
 // FanoutError is why an operation of a Fanout is not committed, or why that is not known.

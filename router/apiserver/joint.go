@@ -205,10 +205,13 @@ func (j *joint) address(q *request, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, j.failed("found", q.plain, err)
 	}
-	if found.Home == "" && len(found.Silent) > 0 {
+	switch {
+	case len(found.Homes) > 1:
+		return nil, j.twice(q.plain, found)
+	case found.home() == "" && len(found.Silent) > 0:
 		return nil, j.silent(q.plain+" is not found", found.Silent)
 	}
-	k, ok := j.regionOf(append([]region.PeerName{found.Home}, slices.Sorted(maps.Keys(found.Objects))...)...)
+	k, ok := j.regionOf(append([]region.PeerName{found.home()}, slices.Sorted(maps.Keys(found.Objects))...)...)
 	if creates := q.media() == string(types.ApplyYAMLPatchType); !ok && (j.kind.Everywhere || !creates) {
 		k, ok = j.anywhere() // which answers that the object does not exist, unless the caller may not know
 	}

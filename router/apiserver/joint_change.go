@@ -64,11 +64,13 @@ func (r jointResource) change(ctx context.Context, c change) (*unstructured.Unst
 // changeOnce returns again if another write came first.
 func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o *unstructured.Unstructured, again bool, err error) {
 	base := found.Objects[r.at.Peer]
-	atHome := base == nil || !r.joint.kind.Everywhere || !r.joint.kind.Claimed(base) || found.Home == r.at.Peer
+	atHome := base == nil || !r.joint.kind.Everywhere || !r.joint.kind.Claimed(base) || found.home() == r.at.Peer
 	switch {
-	case base == nil && slices.Contains(found.Silent, r.at.Peer), !atHome && found.Home == "" && len(found.Silent) > 0:
+	case len(found.Homes) > 1 && (r.joint.kind.Everywhere || !slices.Contains(found.Homes, r.at.Peer)):
+		return nil, false, r.joint.twice(c.name, found)
+	case base == nil && slices.Contains(found.Silent, r.at.Peer), !atHome && found.home() == "" && len(found.Silent) > 0:
 		return nil, false, r.joint.silent(c.name+" was not written", found.Silent)
-	case !atHome && found.Home == "":
+	case !atHome && found.home() == "":
 		return nil, false, apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), c.name, errors.New("another operation holds the name; try again when that has ended"))
 	case base == nil && c.applies:
 		o, err = r.applyNew(ctx, c)
@@ -113,15 +115,15 @@ func (r jointResource) write(ctx context.Context, c change, found Found, atHome 
 // changeAtHome computes the result of c from the home of an object that exists everywhere. base is the replica of this
 // region, which the caller may have read.
 func (r jointResource) changeAtHome(ctx context.Context, c change, found Found, base *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	k, ok := r.joint.regionOf(found.Home)
+	k, ok := r.joint.regionOf(found.home())
 	if !ok {
-		return nil, false, r.joint.silent(c.name+" was not written: its home cannot be asked", []region.PeerName{found.Home})
+		return nil, false, r.joint.silent(c.name+" was not written: its home cannot be asked", []region.PeerName{found.home()})
 	}
 	home, err := r.in(k)
 	if err != nil {
 		return nil, false, r.refused(c.name, err)
 	}
-	there := found.Objects[found.Home]
+	there := found.Objects[found.home()]
 	_, result, err := home.try(c, manner{dry: c.dry, replica: base, home: there, kind: &r.joint.kind})
 	if err != nil {
 		return nil, false, home.refused(c.name, err)
@@ -230,12 +232,12 @@ func (r jointResource) judge(c change, found Found, base, result *unstructured.U
 
 // atHome returns a 409 unless this region has the object that exists once.
 func (r jointResource) atHome(name string, found Found) error {
-	if found.Home == r.at.Peer {
+	if slices.Contains(found.Homes, r.at.Peer) {
 		return nil
 	}
 	where := "which region has the object is not known now"
-	if found.Home != "" {
-		where = "the object is in " + r.joint.name(found.Home)
+	if home := found.home(); home != "" {
+		where = "the object is in " + r.joint.name(home)
 	}
 	return apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), name, fmt.Errorf("region %s holds only the name: %s", r.at.Region, where))
 }

@@ -44,7 +44,7 @@ func (r jointResource) Create(ctx context.Context, o *unstructured.Unstructured,
 		if err != nil {
 			return nil, r.joint.failed("created", o.GetName(), err)
 		}
-		if there := found.Objects[r.at.Peer]; there != nil && (found.Home != "" || !r.joint.kind.Claimed(there)) {
+		if there := found.Objects[r.at.Peer]; there != nil && (len(found.Homes) > 0 || !r.joint.kind.Claimed(there)) {
 			return nil, taken
 		}
 		made = o

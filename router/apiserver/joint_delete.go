@@ -56,6 +56,9 @@ func (r jointResource) Delete(ctx context.Context, name string, opts metav1.Dele
 		} else {
 			err = r.atHome(name, found)
 		}
+		if err == nil && len(found.Homes) > 1 {
+			err = r.joint.twice(name, found)
+		}
 		if err != nil || only {
 			return err
 		}

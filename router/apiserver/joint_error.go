@@ -71,14 +71,24 @@ func statusOf(err error) (metav1.Status, bool) {
 	return status, status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError && status.Code != http.StatusTooManyRequests
 }
 
+// twice returns the 409 for a name that several peers have a primary of.
+func (j *joint) twice(name string, found Found) error {
+	return apierrors.NewConflict(j.kind.Resource.GroupResource(), name, fmt.Errorf(
+		"%s each have an object of this name: read it again; if they still do, a region was restored from a backup, and an operator must bring it back", j.names(found.Homes)))
+}
+
 // silent returns the 503 for peers that did not answer.
 func (j *joint) silent(what string, peers []region.PeerName) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s: no answer from %s", what, j.names(peers)))
+}
+
+func (j *joint) names(peers []region.PeerName) string {
 	names := make([]string, len(peers))
 	for i, p := range peers {
 		names[i] = j.name(p)
 	}
 	slices.Sort(names)
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s: no answer from %s", what, strings.Join(slices.Compact(names), ", ")))
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 // failed returns the answer to an operation of the Fanout that failed. done is what the operation does, such as

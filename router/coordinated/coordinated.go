@@ -69,7 +69,7 @@ func (w *Writes) kind(resource schema.GroupResource) (fanout.Kind, bool) {
 func (w *Writes) Find(ctx context.Context, kind apiserver.Kind, key types.NamespacedName) (apiserver.Found, error) {
 	found := w.look(ctx, kind, key)
 	k, _ := w.kind(kind.Resource.GroupResource())
-	if found.Home == "" && len(found.Silent) == 0 {
+	if len(found.Homes) == 0 && len(found.Silent) == 0 {
 		for _, o := range found.Objects {
 			if state, err := k.State(o); err == nil && state != nil && state.Claim != nil {
 				_, _ = w.coordinator.Outcome(ctx, state.Claim.Operation) // an error means that another coordinator settles it
@@ -105,9 +105,10 @@ func (w *Writes) look(ctx context.Context, kind apiserver.Kind, key types.Namesp
 	k, _ := w.kind(kind.Resource.GroupResource())
 	for peer, o := range found.Objects {
 		if isHome(k, peer, o) {
-			found.Home = peer
+			found.Homes = append(found.Homes, peer)
 		}
 	}
+	slices.Sort(found.Homes)
 	return found
 }
 
@@ -199,8 +200,10 @@ func (w *Writes) untilCommitted(ctx context.Context, kind apiserver.Kind, key ty
 			}
 			k, _ := w.kind(kind.Resource.GroupResource())
 			found := w.look(ctx, kind, key)
-			if state, err := k.State(found.Objects[found.Home]); err == nil && state != nil && state.Stage == v1alpha1.StageRemoving {
-				cancel()
+			for _, home := range found.Homes {
+				if state, err := k.State(found.Objects[home]); err == nil && state != nil && state.Stage == v1alpha1.StageRemoving {
+					cancel()
+				}
 			}
 		}
 	}()

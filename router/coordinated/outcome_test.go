@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -234,6 +235,73 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	require.Equal(t, metav1.StatusReasonConflict, failed.Reason)
 	text := failed.Text(func(region.PeerName) string { return "region eu.loodse" })
 	require.Contains(t, text, "an object of this name was removed, and region eu.loodse has another one")
+}
+
+// Region us was restored, and has a removed object again whose name another object got meanwhile, in region eu. Nothing
+// shows the restore yet. A delete, and a change that names no region, are conflicts that name both regions. A change in
+// region eu is not affected, since each region works when another one does not.
+func TestARestoredRegionHasARemovedObject(t *testing.T) {
+	s := newScene(t, fanout.Options{})
+	s.acme(t)
+	restored, other, all := s.in(t, "us.loodse", clusters), s.in(t, "eu.loodse", clusters), s.in(t, "*", clusters)
+	older, err := restored.Create(t.Context(), newCluster("db"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.coordinator.Wait(t.Context()))
+	saved := s.ring.Server("peer-b").Save()
+	require.NoError(t, restored.Delete(t.Context(), "db", metav1.DeleteOptions{}))
+	_, err = other.Create(t.Context(), newCluster("db"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.coordinator.Wait(t.Context()))
+	require.NoError(t, s.ring.Server("peer-b").Load(saved))
+	s.reset(t)
+
+	uid, patch := older.GetUID(), []byte(`{"metadata":{"labels":{"of":"patch"}}}`)
+	refused := map[string]func() error{
+		"delete by UID": func() error {
+			return restored.Delete(t.Context(), "db", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		},
+		"delete in the other region": func() error { return other.Delete(t.Context(), "db", metav1.DeleteOptions{}) },
+		"delete in no region":        func() error { return all.Delete(t.Context(), "db", metav1.DeleteOptions{}) },
+		"dry run":                    func() error { return restored.Delete(t.Context(), "db", metav1.DeleteOptions{DryRun: []string{"All"}}) },
+		"patch in no region": func() error {
+			_, err := all.Patch(t.Context(), "db", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+		"patch of the guard": func() error {
+			_, err := s.in(t, "jp.loodse", clusters).Patch(t.Context(), "db", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	}
+	for name, do := range refused {
+		err := do()
+		require.True(t, apierrors.IsConflict(err), "%s: %v", name, err)
+		require.ErrorContains(t, err, "region eu.loodse, region us.loodse each have an object of this name", name)
+	}
+	s.unwritten(t)
+
+	_, err = other.Patch(t.Context(), "db", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "patch", s.get(t, "peer-a", clusters, "db").GetLabels()["of"])
+	require.Empty(t, s.get(t, "peer-b", clusters, "db").GetLabels())
+}
+
+// Region eu was restored from a state before an Account moved its home to region us. A change of the Account is a
+// conflict, and it is not known which region's content is the newer one.
+func TestARestoredRegionHasAnOlderHome(t *testing.T) {
+	s := newScene(t, fanout.Options{})
+	s.acme(t)
+	require.NoError(t, s.coordinator.Wait(t.Context()))
+	saved := s.ring.Server("peer-a").Save()
+	_, err := s.coordinator.Move(t.Context(), account.Kind().GroupKind(), types.NamespacedName{Name: "acme"}, "peer-b", fanout.MoveOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.ring.Server("peer-a").Load(saved))
+	s.reset(t)
+	for _, where := range []string{"eu.loodse", "us.loodse", "jp.loodse", "*"} {
+		_, err := s.in(t, where, accounts).Patch(t.Context(), "acme", types.MergePatchType, []byte(`{"spec":{"roles":["Provider"]}}`), metav1.PatchOptions{})
+		require.True(t, apierrors.IsConflict(err), "%s: %v", where, err)
+		require.ErrorContains(t, err, "region eu.loodse, region us.loodse each have an object of this name", where)
+	}
+	s.unwritten(t)
 }
 
 // A region refuses the coordinator's write: the answer has the region's reason, and nothing is in effect.
