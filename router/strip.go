@@ -12,7 +12,7 @@ import (
 // stripped lists, in lower case, the headers that StripIdentity removes by their full name.
 var stripped = []string{
 	"authorization", "cookie", "proxy-authorization",
-	"connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+	"connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings",
 }
 
 // bearerProtocol is the prefix of a WebSocket subprotocol that contains a token. Browsers send tokens in this way,
