@@ -21,7 +21,7 @@ help: ## list the targets
 
 build: ## compile the packages of the library, the examples, the commands and the end-to-end module
 	go build ./...
-	for m in $(wildcard examples/*/go.mod cmd/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
+	for m in $(wildcard adapters/*/go.mod examples/*/go.mod cmd/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
 
 test: ## unit tests of the library, the examples, the commands and the end-to-end module (4 minutes)
 	GOTEST="$(GOTEST)" .ci/test
@@ -93,7 +93,7 @@ buildcost: ## measure the cost of the quickstart's first build, and write it to 
 	.ci/buildcost
 
 surface: ## write the exported identifiers with their users to docs/evidence/surface.md
-	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
+	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard adapters/*/go.mod examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
 
 image: ## build the OCI images of cmd/atoll-gateway and cmd/atoll-manager into bin/NAME.oci, and print their digests (minutes)
 	mkdir -p bin && rm -rf bin/atoll-gateway.oci bin/atoll-manager.oci

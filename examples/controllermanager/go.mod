@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/atoll-dev/atoll v0.0.0
+	github.com/atoll-dev/atoll/adapters/controllerruntime v0.0.0
 	github.com/atoll-dev/atoll/cmd/atoll-manager v0.0.0
 	github.com/go-logr/logr v1.4.3
 	github.com/stretchr/testify v1.11.1
@@ -84,5 +85,6 @@ require (
 
 replace (
 	github.com/atoll-dev/atoll => ../..
+	github.com/atoll-dev/atoll/adapters/controllerruntime => ../../adapters/controllerruntime
 	github.com/atoll-dev/atoll/cmd/atoll-manager => ../../cmd/atoll-manager
 )

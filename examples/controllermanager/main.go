@@ -27,6 +27,7 @@ import (
 	runtime "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/atoll-dev/atoll/adapters/controllerruntime"
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/manager"
 	"github.com/atoll-dev/atoll/internal/ending"
@@ -51,19 +52,8 @@ func newManager(plane *rest.Config, c *config.Configuration, logger logr.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return m, m.Add(inEachReplica(atoll.Start)) // add your own controllers to m, too
+	return m, m.Add(controllerruntime.Loop(atoll.Start)) // add your own controllers to m, too
 }
-
-// inEachReplica is a Runnable that needs no leader election: the loops share the work among the replicas themselves.
-type inEachReplica func(context.Context) error
-
-// Start runs the loops.
-func (start inEachReplica) Start(ctx context.Context) error { return start(ctx) }
-
-// NeedLeaderElection returns false.
-func (inEachReplica) NeedLeaderElection() bool { return false }
-
-var _ runtime.LeaderElectionRunnable = inEachReplica(nil)
 
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	path, err := parse(args)

@@ -108,7 +108,7 @@ func FuzzHeads(f *testing.F) {
 	})
 }
 
-// smuggled returns what is wrong with the head of a request to a peer.
+// smuggled returns the first line of a request to a peer that must not be in it; empty if all lines may.
 func smuggled(head, upgrade string) string {
 	lines := strings.Split(head, "\r\n")
 	for _, line := range lines[1:] {

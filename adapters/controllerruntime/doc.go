@@ -1,0 +1,34 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllerruntime lets controllers of controller-runtime work in all regions, with typed clients and caches.
+//
+// Clusters has a cluster.Cluster for each peer of a region.Directory:
+//
+//	clusters, err := controllerruntime.New(ring, controllerruntime.Options{})
+//	...
+//	err = mgr.Add(clusters) // mgr is a manager.Manager
+//	...
+//	eu, err := clusters.Get("eu-west")
+//	...
+//	err = eu.GetClient().Get(ctx, key, &deployment)
+//
+// Config returns a rest.Config for all regions together, from an apiserver.Handler in the same process. A
+// cluster.Cluster, a client.Client or an informer of this Config sees the objects of all regions under names such as
+// db@eu.loodse.
+//
+// Loop lets a loop of Atoll run in a manager. Package adapters/multicluster is a Provider for multicluster-runtime.
+//
+// # Guaranteed
+//
+//   - The cluster.Cluster of a peer outlives its credentials. When token, certificate, CA or address change, its
+//     informers do not list again, and its clients stay valid.
+//   - A peer that does not answer at the start delays no other peer. It is engaged when it answers.
+//   - A cluster that is engaged has all indexes.
+//   - When Start has returned, no goroutine of a cluster is left.
+//
+// # Not guaranteed
+//
+//   - That an engaged peer answers now. Its cache has the objects that it read last.
+//   - Streams: the host of Cluster.GetConfig does not resolve. For exec, attach and port-forward use Conn.StreamConfig.
+package controllerruntime
