@@ -1,9 +1,11 @@
 module github.com/atoll-dev/atoll/internal/e2e
 
-go 1.26.0
+go 1.26.3
 
 require (
 	github.com/atoll-dev/atoll v0.0.0
+	github.com/atoll-dev/atoll/adapters/controllerruntime v0.0.0
+	github.com/atoll-dev/atoll/adapters/multicluster v0.0.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
 	github.com/stretchr/testify v1.11.1
@@ -16,6 +18,7 @@ require (
 	k8s.io/apiserver v0.36.0
 	k8s.io/client-go v0.36.0
 	sigs.k8s.io/controller-runtime v0.24.1
+	sigs.k8s.io/multicluster-runtime v0.24.1
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -28,6 +31,7 @@ require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect
 	github.com/go-openapi/jsonreference v0.20.2 // indirect
@@ -64,6 +68,7 @@ require (
 	golang.org/x/term v0.39.0 // indirect
 	golang.org/x/text v0.33.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
+	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
@@ -79,4 +84,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 )
 
-replace github.com/atoll-dev/atoll => ../..
+replace (
+	github.com/atoll-dev/atoll => ../..
+	github.com/atoll-dev/atoll/adapters/controllerruntime => ../../adapters/controllerruntime
+	github.com/atoll-dev/atoll/adapters/multicluster => ../../adapters/multicluster
+)
