@@ -84,4 +84,16 @@ var placementMutants = []mutant{
 		"the end of the last reference leaves no annotation", "an empty one stays",
 		"state.go", "	if s.by == v1alpha1.PlacedByReference && len(s.clusters) == 0 {", "	if false {", "TestDependents",
 	},
+	{
+		"a policy reports only what belongs to its own workloads", "it reports what belongs to those of any policy",
+		"index.go", "		if w.by == policy.Name {\n", "		if w.by != \"\" {\n", "TestUndividedObjectsAreReported",
+	},
+	{
+		"objects that cannot be read are not reported as placed", "they are",
+		"undivided.go", "if err := cache.Err(); err != nil && !apierrors.IsNotFound(err) {", "if err := cache.Err(); err != nil && apierrors.IsGone(err) {", "TestUndividedObjectsThatCannotBeRead",
+	},
+	{
+		"an object that a client has given to a cluster is not reported", "it is",
+		"undivided.go", "ok && !ofClusters(obj) {", "ok {", "TestObjectsThatAreNotListed",
+	},
 }

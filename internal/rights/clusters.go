@@ -27,5 +27,9 @@ func Placement() *rbacv1.ClusterRole {
 	for _, resource := range []string{"ingresses", "networkpolicies"} {
 		rules = append(rules, rule(schema.GroupResource{Group: "networking.k8s.io", Resource: resource}, "list", "patch", "watch"))
 	}
+	// They are not placed; the status of a policy lists them.
+	rules = append(rules,
+		rule(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "list", "watch"),
+		rule(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "list", "watch"))
 	return role("atoll-placement", rules...)
 }

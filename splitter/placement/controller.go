@@ -39,6 +39,7 @@ type Controller struct {
 	kinds       []*kind
 	policyCache *loop.Objects // the cached PlacementPolicies
 	policies    *policies
+	undivided   *undivided
 	index       *index
 	queue       *loop.Queue
 
@@ -150,6 +151,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 			return nil, err
 		}
 	}
+	c.undivided = c.newUndivided(seen)
 	c.policyCache = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
 	})
@@ -169,7 +171,9 @@ func (c *Controller) Start(ctx context.Context) error {
 	for _, k := range c.kinds {
 		wg.Go(func() { _ = k.objects.Start(ctx) }) // retries errors until ctx ends
 	}
-	wg.Go(func() { _ = c.policyCache.Start(ctx) })
+	for _, cache := range append(c.undivided.caches, c.policyCache) {
+		wg.Go(func() { _ = cache.Start(ctx) })
+	}
 	wg.Go(func() {
 		for list := range splitter.States(ctx, c.clusters, c.opts.Periods) {
 			c.mu.Lock()
@@ -226,11 +230,12 @@ func stripWorkload(obj *unstructured.Unstructured) {
 	}
 }
 
-// stripOther returns a func that removes all fields but the metadata, the selector of a Service or NetworkPolicy, and
-// the references of an Ingress. Thus the data of Secrets are not kept in memory.
+// stripOther returns a func that removes all fields but the metadata, selectors of pods, and the references of an
+// Ingress or HorizontalPodAutoscaler. Thus the data of Secrets are not kept in memory.
 func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) {
 	keep := map[schema.GroupResource][]string{
 		{Resource: services}: {"selector"}, networkPolicies: {"podSelector"}, ingresses: {"defaultBackend", "rules", "tls"},
+		undividedTypes[0].GroupResource(): {"scaleTargetRef"}, undividedTypes[1].GroupResource(): {"selector"},
 	}[resource]
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)
@@ -262,11 +267,25 @@ func (c *Controller) add(k *kind, key types.NamespacedName) {
 // policyKeys is the prefix of the queue's keys for policies.
 const policyKeys = "policy"
 
-// all requeues every object and policy.
-func (c *Controller) all() {
+// allPolicies requeues every policy.
+func (c *Controller) allPolicies() {
 	for _, key := range c.policyCache.Keys() {
 		c.queue.Add(policyKeys + "/" + key.String())
 	}
+}
+
+// policiesIn requeues the policies of a namespace.
+func (c *Controller) policiesIn(namespace string) {
+	for _, key := range c.policyCache.Keys() {
+		if key.Namespace == namespace {
+			c.queue.Add(policyKeys + "/" + key.String())
+		}
+	}
+}
+
+// all requeues every object and policy.
+func (c *Controller) all() {
+	c.allPolicies()
 	for _, k := range c.kinds {
 		for _, key := range k.objects.Keys() {
 			c.add(k, key)
@@ -317,6 +336,9 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	}
 	if old := c.index.setWorkload(at, now); !old.same(now) {
 		c.followers(key.Namespace, old, now)
+		if c.undivided.any(key.Namespace) {
+			c.policiesIn(key.Namespace)
+		}
 	}
 }
 

@@ -25,13 +25,21 @@ type objectID struct {
 
 // workload holds the references of a divided object to other objects.
 type workload struct {
+	identity identity
+	by       string // the policy
 	refs     map[reference]bool
 	pods     map[string]string
 	clusters []string // the clusters of its dependents; empty if the policy does not place dependents
 }
 
+// identity is the kind and the name of a workload, by which other objects of its namespace refer to it.
+type identity struct {
+	kind schema.GroupKind
+	name string
+}
+
 func (w workload) same(o workload) bool {
-	return maps.Equal(w.refs, o.refs) && maps.Equal(w.pods, o.pods) && slices.Equal(w.clusters, o.clusters)
+	return w.by == o.by && maps.Equal(w.refs, o.refs) && maps.Equal(w.pods, o.pods) && slices.Equal(w.clusters, o.clusters)
 }
 
 func newWorkload(obj *unstructured.Unstructured) workload {
@@ -39,7 +47,8 @@ func newWorkload(obj *unstructured.Unstructured) workload {
 	if s.division == nil || !s.division.Dependents {
 		return workload{}
 	}
-	return workload{refs: references(obj), pods: podLabels(obj), clusters: s.clusters}
+	is := identity{obj.GroupVersionKind().GroupKind(), obj.GetName()}
+	return workload{identity: is, by: s.by, refs: references(obj), pods: podLabels(obj), clusters: s.clusters}
 }
 
 // index maps namespaces to their workloads, and parents to the clusters of their shards.
@@ -123,6 +132,18 @@ func (x *index) setWorkload(at objectID, now workload) (before workload) {
 	}
 	in[at] = now
 	return before
+}
+
+// placedBy returns the workloads that a policy places together with their dependents.
+func (x *index) placedBy(policy types.NamespacedName) (list []workload) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.namespaces[policy.Namespace] {
+		if w.by == policy.Name {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // follows returns the clusters of all workloads that an object follows: they refer to it, or it selects their pods.

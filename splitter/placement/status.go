@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,7 +28,12 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 		return 0, nil
 	}
 	chosen, err := c.policies.chooses(key, clusters)
-	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}}
+	conditions := []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}
+	if dependents, _, _ := unstructured.NestedBool(obj.Object, "spec", "dependents"); dependents {
+		left := c.undivided.belonging(key.Namespace, c.index.placedBy(key))
+		conditions = append(conditions, dependentsVerdict(obj, left, c.undivided.err()))
+	}
+	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
 	if len(chosen) > 0 {
 		status["clusters"] = int64(len(chosen))
 	}
@@ -62,28 +68,32 @@ func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 	return message
 }
 
-// verdict returns the condition Ready of a policy. The condition keeps its lastTransitionTime while
-// its status stays the same.
+// verdict returns the condition Ready of a policy.
 func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
-	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
 	switch {
 	case err != nil:
-		status, reason, message = "False", v1alpha1.ReasonInvalid, err.Error()
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, err.Error()
 	case mode == string(v1alpha1.PlacementNone):
 		message = "mode None places nothing"
 	case clusters == 0:
-		status, reason, message = "False", v1alpha1.ReasonNoClusters, "no cluster is chosen: placed objects stay in their clusters"
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonNoClusters, "no cluster is chosen: placed objects stay in their clusters"
 	}
+	return condition(obj, v1alpha1.ConditionReady, status, reason, message)
+}
+
+// condition returns a condition of a policy. The condition keeps its lastTransitionTime while its status stays the same.
+func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) map[string]any {
 	at := time.Now().UTC().Format(time.RFC3339)
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, v := range list {
 		before, _ := v.(map[string]any)
-		if then, ok := before["lastTransitionTime"].(string); ok && before["type"] == string(v1alpha1.ConditionReady) && before["status"] == status {
+		if then, ok := before["lastTransitionTime"].(string); ok && before["type"] == string(of) && before["status"] == string(status) {
 			at = then
 		}
 	}
-	return map[string]any{"type": string(v1alpha1.ConditionReady), "status": status, "reason": string(reason), "message": loop.Shorten(message, loop.LongestMessage),
+	return map[string]any{"type": string(of), "status": string(status), "reason": string(reason), "message": loop.Shorten(message, loop.LongestMessage),
 		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
 }
 

@@ -19,6 +19,14 @@ const (
 	//   - Unknown: clusters are unreachable (ClustersUnknown), or nothing was
 	//     observed yet (Pending).
 	ConditionReady ConditionType = "Ready"
+	// ConditionDependentsPlaced reports, for a PlacementPolicy with
+	// spec.dependents, whether all objects that belong to its workloads are
+	// placed with them.
+	//
+	//   - True: they are (reason Complete).
+	//   - False: the message lists objects that are in no cluster (Undivided).
+	//   - Unknown: objects could not be read (Pending).
+	ConditionDependentsPlaced ConditionType = "DependentsPlaced"
 )
 
 const (
@@ -33,6 +41,9 @@ const (
 	ReasonNoClusters ConditionReason = "NoClusters"
 	// ReasonInvalid: a selector cannot be read.
 	ReasonInvalid ConditionReason = "Invalid"
+	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
+	// the whole workload and cannot be divided over its clusters.
+	ReasonUndivided ConditionReason = "Undivided"
 	// ReasonPending: nothing was observed yet.
 	ReasonPending ConditionReason = "Pending"
 )

@@ -96,6 +96,19 @@ spec:
       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 `
 
+// undivided contains objects that belong to the workload and are not placed.
+const undivided = `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: %[1]s}
+spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: %[1]s}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+`
+
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	policies    = v1alpha1.GroupVersion.WithResource("placementpolicies")
@@ -334,6 +347,20 @@ func TestPlacement(t *testing.T) {
 	stop()
 	run()
 	require.Equal(t, before, w.rests(), "a restart writes nothing")
+
+	planetest.Apply(t, plane, fmt.Sprintf(undivided, w.namespace))
+	planetest.Eventually(t, time.Minute, "the objects that are not placed", func(ctx context.Context) error {
+		policy, err := w.get(ctx, policies, "one")
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(policy.Object, "status", "conditions")
+		text := fmt.Sprint(conditions)
+		if !strings.Contains(text, "HorizontalPodAutoscaler web (of Deployment web), PodDisruptionBudget web (of Deployment web): they are in no cluster") {
+			return fmt.Errorf("the policy has the conditions %s", text)
+		}
+		return nil
+	})
 
 	w.patch(policies, "one", map[string]any{"spec": map[string]any{"mode": "None"}})
 	w.eventually("", "", map[string]int64{"a": 0, "b": 0})

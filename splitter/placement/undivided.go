@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// undivided has the objects that belong to a workload and that the Controller does not place, because each cluster would
+// apply their numbers to its own part of the workload. The status of a policy lists them.
+type undivided struct {
+	caches []*loop.Objects
+
+	mu sync.Mutex
+	of map[string]map[undividedID]belonging
+}
+
+// undividedID identifies an object within its namespace.
+type undividedID struct{ kind, name string }
+
+// belonging reports whether an object belongs to a workload.
+type belonging func(workload) bool
+
+// undividedTypes are the types whose objects the Controller does not place, and the functions that read their objects.
+var undividedTypes = []struct {
+	schema.GroupVersionResource
+	kind string
+	read func(*unstructured.Unstructured) belonging
+}{
+	{schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "HorizontalPodAutoscaler", scales},
+	{schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, "PodDisruptionBudget", limits},
+}
+
+// scales returns whether a HorizontalPodAutoscaler scales a workload.
+func scales(obj *unstructured.Unstructured) belonging {
+	target, _, _ := unstructured.NestedStringMap(obj.Object, "spec", "scaleTargetRef")
+	version, err := schema.ParseGroupVersion(target["apiVersion"])
+	if err != nil {
+		return func(workload) bool { return false }
+	}
+	of := identity{schema.GroupKind{Group: version.Group, Kind: target["kind"]}, target["name"]}
+	return func(w workload) bool { return w.identity == of }
+}
+
+// limits returns whether a PodDisruptionBudget selects the pods of a workload.
+func limits(obj *unstructured.Unstructured) belonging {
+	content, ok, _ := unstructured.NestedMap(obj.Object, "spec", "selector")
+	selector := labels.Nothing() // as without a selector
+	if typed := (metav1.LabelSelector{}); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &typed) == nil {
+		if s, err := metav1.LabelSelectorAsSelector(&typed); err == nil {
+			selector = s
+		}
+	}
+	return func(w workload) bool { return selector.Matches(labels.Set(w.pods)) }
+}
+
+// newUndivided returns the objects of the undividedTypes that are not in placed.
+func (c *Controller) newUndivided(placed map[schema.GroupResource]bool) *undivided {
+	u := &undivided{of: map[string]map[undividedID]belonging{}}
+	for _, t := range undividedTypes {
+		if placed[t.GroupResource()] {
+			continue
+		}
+		var cache *loop.Objects
+		cache = loop.NewObjects(c.up.Dynamic(), t.GroupVersionResource, loop.ObjectsOptions{
+			Packed: true, Strip: stripOther(t.GroupResource()), Flows: c.allPolicies,
+			Changed: func(key types.NamespacedName) {
+				var belongs belonging
+				if obj, ok := cache.Get(key); ok && !ofClusters(obj) {
+					belongs = t.read(obj)
+				}
+				u.set(key.Namespace, undividedID{t.kind, key.Name}, belongs)
+				c.policiesIn(key.Namespace)
+			},
+		})
+		u.caches = append(u.caches, cache)
+	}
+	return u
+}
+
+// ofClusters reports whether a client has given an object to clusters.
+func ofClusters(obj *unstructured.Unstructured) bool {
+	for label := range obj.GetLabels() {
+		if label == syncerv1alpha1.ClusterLabel || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// set records an object, or that it is gone if belongs is nil.
+func (u *undivided) set(namespace string, id undividedID, belongs belonging) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	in := u.of[namespace]
+	delete(in, id)
+	if belongs != nil {
+		if in == nil {
+			in = map[undividedID]belonging{}
+			u.of[namespace] = in
+		}
+		in[id] = belongs
+	}
+	if len(in) == 0 {
+		delete(u.of, namespace)
+	}
+}
+
+// any reports whether a namespace has such objects.
+func (u *undivided) any(namespace string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.of[namespace]) > 0
+}
+
+// err returns why the objects are not all known; nil if they are. The API server may not serve all types: it has no
+// objects of the others.
+func (u *undivided) err() error {
+	for _, cache := range u.caches {
+		if err := cache.Err(); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// belonging returns the objects of a namespace that belong to one of the workloads, sorted, each with its workload.
+func (u *undivided) belonging(namespace string, workloads []workload) (list []string) {
+	u.mu.Lock()
+	in := maps.Clone(u.of[namespace])
+	u.mu.Unlock()
+	for id, belongs := range in {
+		for _, w := range workloads {
+			if belongs(w) {
+				list = append(list, fmt.Sprintf("%s %s (of %s %s)", id.kind, id.name, w.identity.kind.Kind, w.identity.name))
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// dependentsVerdict returns the condition DependentsPlaced of a policy that places dependents. left are the objects that
+// are not placed, and err is why they are not all known.
+func dependentsVerdict(obj *unstructured.Unstructured, left []string, err error) map[string]any {
+	const few = 10
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, "every object that belongs to the workloads is placed with them"
+	switch {
+	case err != nil:
+		status, reason, message = metav1.ConditionUnknown, v1alpha1.ReasonPending, "the objects that are not placed are not known: "+err.Error()
+	case len(left) > 0:
+		more := ""
+		if len(left) > few {
+			left, more = left[:few], fmt.Sprintf(", and %d more", len(left)-few)
+		}
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonUndivided
+		message = strings.Join(left, ", ") + more + ": they are in no cluster, because their numbers are not divided: create one for the shard in each cluster"
+	}
+	return condition(obj, v1alpha1.ConditionDependentsPlaced, status, reason, message)
+}

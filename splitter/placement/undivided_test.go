@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter/placement"
+)
+
+var (
+	autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+	budgets     = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+)
+
+func (w *world) autoscaler(name, target, labels string) {
+	w.t.Helper()
+	w.create(autoscalers, fmt.Sprintf("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: %s, labels: {%s}}, spec: {maxReplicas: 9, scaleTargetRef: {%s}}}", name, labels, target))
+}
+
+func (w *world) budget(name, spec string) {
+	w.t.Helper()
+	w.create(budgets, fmt.Sprintf("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: %s}, spec: {%s}}", name, spec))
+}
+
+// dependentsPlaced returns the condition DependentsPlaced of a policy, as STATUS REASON MESSAGE; empty if it has none.
+func (w *world) dependentsPlaced(policy string) string {
+	w.t.Helper()
+	w.rest()
+	conditions, _, _ := unstructured.NestedSlice(w.get(policies, policy).Object, "status", "conditions")
+	for _, v := range conditions {
+		if c := v.(map[string]any); c["type"] == "DependentsPlaced" {
+			return fmt.Sprintf("%s %s %s", c["status"], c["reason"], c["message"])
+		}
+	}
+	return ""
+}
+
+const (
+	allPlaced  = "True Complete every object that belongs to the workloads is placed with them"
+	notDivided = ": they are in no cluster, because their numbers are not divided: create one for the shard in each cluster"
+	web        = "apiVersion: apps/v1, kind: Deployment, name: web"
+)
+
+// The status of a policy lists the autoscalers and disruption budgets of its workloads, which are not placed.
+func TestUndividedObjectsAreReported(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.startPlacement(placement.Options{}, cluster("a"), cluster("b"))
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ""))
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+
+		w.autoscaler("web", web, "")
+		w.budget("web", "selector: {matchExpressions: [{key: app, operator: In, values: [web]}]}")
+		require.Equal(t, "False Undivided HorizontalPodAutoscaler web (of Deployment web), PodDisruptionBudget web (of Deployment web)"+notDivided, w.dependentsPlaced("all"))
+
+		w.remove(autoscalers, "web")
+		w.patch(budgets, "web", `{"spec":{"selector":{"matchExpressions":null,"matchLabels":{"app":"other"}}}}`)
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+		w.patch(budgets, "web", `{"spec":{"selector":{"matchLabels":null}}}`)
+		require.Equal(t, "False Undivided PodDisruptionBudget web (of Deployment web)"+notDivided, w.dependentsPlaced("all"), "an empty selector selects all pods")
+
+		// The workload leaves the policy, and the policy stops to place dependents.
+		w.policy("other", "{dependents: true, priority: 1, selector: {matchLabels: {app: web}}}")
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+		require.Equal(t, "False Undivided PodDisruptionBudget web (of Deployment web)"+notDivided, w.dependentsPlaced("other"))
+		w.patch(policies, "other", `{"spec":{"dependents":false}}`)
+		require.Empty(t, w.dependentsPlaced("other"))
+		before := len(w.writes())
+		w.rest()
+		require.Len(t, w.writes(), before)
+	})
+}
+
+// Objects that belong to no workload of the policy, or that a client has given to a cluster, are not listed.
+func TestObjectsThatAreNotListed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.startPlacement(placement.Options{}, cluster("a"), cluster("b"))
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ""))
+		w.autoscaler("name", "apiVersion: apps/v1, kind: Deployment, name: other", "")
+		w.autoscaler("kind", "apiVersion: apps/v1, kind: StatefulSet, name: web", "")
+		w.autoscaler("group", "apiVersion: example.com/v1, kind: Deployment, name: web", "")
+		w.autoscaler("given", web, "state.workload.kcp.io/a: Sync")
+		w.budget("none", "minAvailable: 1")
+		w.budget("other", "selector: {matchLabels: {app: other}}")
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+		w.patch(autoscalers, "given", `{"metadata":{"labels":{"state.workload.kcp.io/a":null}}}`)
+		require.Contains(t, w.dependentsPlaced("all"), "False Undivided HorizontalPodAutoscaler given (of Deployment web):")
+	})
+}
+
+// The message lists ten objects and the number of the others. The Controller says that it does not know the objects if it
+// may not read them. If the API server does not serve the types, there are none.
+func TestUndividedObjectsThatCannotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ""))
+		for n := range 13 {
+			w.budget(fmt.Sprintf("b-%02d", n), "selector: {matchLabels: {app: web}}")
+		}
+		w.Inject(regiontest.Fault{Verb: "list", Resource: budgets.GroupResource(), Times: 10, Do: regiontest.Refuse(http.StatusForbidden)},
+			regiontest.Fault{Verb: "list", Resource: autoscalers.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusNotFound)})
+		w.startPlacement(placement.Options{}, cluster("a"))
+		unknown := w.dependentsPlaced("all")
+		require.True(t, strings.HasPrefix(unknown, "Unknown Pending the objects that are not placed are not known: "), unknown)
+		require.Contains(t, unknown, "poddisruptionbudgets")
+		for range 10 {
+			w.rest()
+		}
+		listed := w.dependentsPlaced("all")
+		require.Contains(t, listed, "PodDisruptionBudget b-09 (of Deployment web), and 3 more"+notDivided)
+		require.NotContains(t, listed, "b-10")
+	})
+}
+
+// A program that places the types itself, as one of the others, gets no report about them.
+func TestUndividedTypesThatAreOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.startPlacement(placement.Options{Others: []schema.GroupVersionResource{budgets}}, cluster("a"))
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ""))
+		w.budget("web", "selector: {matchLabels: {app: web}}")
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+	})
+}
