@@ -67,6 +67,16 @@ func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	})
 }
 
+// patches returns the response codes of the patches of a ConfigMap.
+func (s *side) patches(name string) (codes []int) {
+	for _, r := range s.Requests() {
+		if r.Verb == "patch" && r.Resource == configMaps.Resource && r.Name == name {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
+}
+
 // If other clients add finalizers while the syncer adds or removes its own, their finalizers stay.
 func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -81,6 +91,9 @@ func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 		p.rest()
 		p.rest()
 		require.ElementsMatch(t, []string{"example.org/late", "syncer.atoll.dev/my-cluster"}, p.up.get(configMaps, "a").GetFinalizers())
+		// Without a conflict, a later write by an older state of the cache may restore the finalizer.
+		require.Equal(t, http.StatusConflict, p.up.patches("a")[0])
+		before := len(p.up.patches("a"))
 
 		late(1)
 		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
@@ -89,6 +102,7 @@ func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 		p.rest()
 		p.rest()
 		require.Equal(t, []string{"example.org/late", "example.org/later"}, p.up.get(configMaps, "a").GetFinalizers())
+		require.Equal(t, http.StatusConflict, p.up.patches("a")[before+1], "the patch after that of the label")
 	})
 }
 
