@@ -84,6 +84,9 @@ func (c conclusion) operation(result protocol.Result) *Operation {
 		}
 	}
 	operation.Peers = region.ResultsOf(operationName(c.r.machine.Op.Action, c.r.kind, c.r.key), outcomes...)
+	if o.committed() && !o.Removal {
+		operation.Object = c.r.memory.last(string(o.UID))
+	}
 	return operation
 }
 

@@ -22,6 +22,7 @@ type memory struct {
 	contents   map[string]content                    // by token
 	objects    map[string]*unstructured.Unstructured // as read, by UID and resourceVersion
 	views      map[string]protocol.Object            // of the objects, by UID and resourceVersion
+	latest     map[string]*unstructured.Unstructured // as last read or written, by UID
 	finalizers map[region.PeerName]*FinalizerError   // finalizers of other controllers that block the object's deletion, as last read
 }
 
@@ -31,6 +32,7 @@ func newMemory(kind Kind) *memory {
 		contents:   map[string]content{},
 		objects:    map[string]*unstructured.Unstructured{},
 		views:      map[string]protocol.Object{},
+		latest:     map[string]*unstructured.Unstructured{},
 		finalizers: map[region.PeerName]*FinalizerError{},
 	}
 }
@@ -49,6 +51,7 @@ func (m *memory) remember(obj *unstructured.Unstructured) (protocol.Object, erro
 	defer m.mu.Unlock()
 	m.objects[incarnation(o.UID, o.RV)] = obj
 	m.views[incarnation(o.UID, o.RV)] = o
+	m.latest[o.UID] = obj
 	m.contents[token] = c
 	return o, nil
 }
@@ -58,6 +61,16 @@ func (m *memory) recall(uid, rv string) (*unstructured.Unstructured, protocol.Ob
 	defer m.mu.Unlock()
 	obj, ok := m.objects[incarnation(uid, rv)]
 	return obj, m.views[incarnation(uid, rv)], ok
+}
+
+// last returns a copy of an object as it was last read or written; nil if it was not.
+func (m *memory) last(uid string) *unstructured.Unstructured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if obj, ok := m.latest[uid]; ok {
+		return obj.DeepCopy()
+	}
+	return nil
 }
 
 // content returns the content of a token; nil for the empty token.

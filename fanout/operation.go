@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region"
@@ -64,6 +65,12 @@ type Operation struct {
 	// later one of its name. An audit names a lost object by it. It is empty if no primary is
 	// known, or if the operation was logged by a version that did not store it.
 	UID types.UID
+	// Object is the primary as its API server last returned it to the operation, with claim, UID and
+	// resourceVersion: an update or a status update can begin with it. Kind.Activate may have
+	// changed it since, as it writes the status of Accounts. It is nil for a removal, for an
+	// operation that is not committed, and if the result comes from the log. The caller may change
+	// it.
+	Object *unstructured.Unstructured
 	// Revision is the number of the revision that the operation committed, for kinds that exist
 	// everywhere.
 	Revision int64
