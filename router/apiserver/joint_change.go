@@ -65,13 +65,10 @@ func (r jointResource) change(ctx context.Context, c change) (*unstructured.Unst
 func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o *unstructured.Unstructured, again bool, err error) {
 	base := found.Objects[r.at.Peer]
 	atHome := base == nil || !r.joint.kind.Everywhere || !r.joint.kind.Claimed(base) || found.home() == r.at.Peer
+	if err := r.decided(c.name, found, atHome); err != nil {
+		return nil, false, err
+	}
 	switch {
-	case len(found.Homes) > 1 && (r.joint.kind.Everywhere || !slices.Contains(found.Homes, r.at.Peer)):
-		return nil, false, r.joint.twice(c.name, found)
-	case base == nil && slices.Contains(found.Silent, r.at.Peer), !atHome && found.home() == "" && len(found.Silent) > 0:
-		return nil, false, r.joint.silent(c.name+" was not written", found.Silent)
-	case !atHome && found.home() == "":
-		return nil, false, apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), c.name, errors.New("another operation holds the name; try again when that has ended"))
 	case base == nil && c.applies:
 		o, err = r.applyNew(ctx, c)
 		return o, false, err
@@ -88,6 +85,22 @@ func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o
 		return nil, true, nil
 	}
 	return r.write(ctx, c, found, atHome, how, result)
+}
+
+// decided returns an error if it is not known which object a change is for. atHome is set if this region decides the
+// content of its object.
+func (r jointResource) decided(name string, found Found, atHome bool) error {
+	there, home := found.Objects[r.at.Peer] != nil, found.home()
+	switch {
+	case len(found.Homes) > 1 && (r.joint.kind.Everywhere || !slices.Contains(found.Homes, r.at.Peer)):
+		return r.joint.twice(name, found)
+	case !there && slices.Contains(found.Silent, r.at.Peer), !atHome && home == "" && len(found.Silent) > 0:
+		return r.joint.silent(name+" was not written", found.Silent)
+	case !atHome && home == "":
+		return apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), name, errors.New("another operation holds the name; try again when that has ended"))
+	default:
+		return nil
+	}
 }
 
 // write writes the result of c, a dry run in this region as how says. atHome is set if this region decides the content.

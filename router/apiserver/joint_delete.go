@@ -51,15 +51,7 @@ func (r jointResource) Delete(ctx context.Context, name string, opts metav1.Dele
 			opts.Preconditions = tried.Preconditions
 			return r.refused(name, r.ResourceInterface.Delete(ctx, name, opts))
 		}
-		if r.joint.kind.Everywhere {
-			err = r.allowed(ctx, "delete", name, r.at.Region)
-		} else {
-			err = r.atHome(name, found)
-		}
-		if err == nil && len(found.Homes) > 1 {
-			err = r.joint.twice(name, found)
-		}
-		if err != nil || only {
+		if err := r.removable(ctx, name, found); err != nil || only {
 			return err
 		}
 		exact := opts.Preconditions != nil && opts.Preconditions.ResourceVersion != nil
@@ -70,6 +62,20 @@ func (r jointResource) Delete(ctx context.Context, name string, opts metav1.Dele
 		return r.joint.failed("deleted", name, err)
 	}
 	return apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), name, errors.New("it was changed by other writes again and again; read it again"))
+}
+
+// removable returns an error if the caller may not remove the object, or if it is not the only one of its name.
+func (r jointResource) removable(ctx context.Context, name string, found Found) error {
+	var err error
+	if r.joint.kind.Everywhere {
+		err = r.allowed(ctx, "delete", name, r.at.Region)
+	} else {
+		err = r.atHome(name, found)
+	}
+	if err == nil && len(found.Homes) > 1 {
+		err = r.joint.twice(name, found)
+	}
+	return err
 }
 
 // deletable returns an error if the options ask for something that a Fanout does not do.
