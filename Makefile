@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface api fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ surface: ## write the exported identifiers with their users to docs/evidence/sur
 image: ## build the OCI images of cmd/atoll-gateway and cmd/atoll-manager into bin/NAME.oci, and print their digests (minutes)
 	mkdir -p bin && rm -rf bin/atoll-gateway.oci bin/atoll-manager.oci
 	cd tools/image && for name in atoll-gateway atoll-manager; do go run . -program cmd/$$name -out "$(CURDIR)/bin/$$name.oci" || exit 1; done
+
+api: ## list the changes of the exported API since the first release in docs/evidence/api-changes.md (seconds)
+	.ci/api -w
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...

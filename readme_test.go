@@ -42,6 +42,28 @@ func TestReadmePackages(t *testing.T) {
 	}
 }
 
+// docs/compatibility.md gives a level to each package of the library.
+func TestCompatibilityPackages(t *testing.T) {
+	page, err := os.ReadFile("docs/compatibility.md")
+	require.NoError(t, err)
+	packages := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir() || path == ".":
+			return err
+		case strings.HasPrefix(d.Name(), "."), strings.Contains(" internal cmd examples tools testdata docs v1alpha1 ", " "+d.Name()+" "):
+			return filepath.SkipDir
+		}
+		if sources, err := filepath.Glob(filepath.Join(path, "doc.go")); err != nil || len(sources) == 0 {
+			return err
+		}
+		packages++
+		require.Contains(t, string(page), "`"+filepath.ToSlash(path)+"`", "docs/compatibility.md must have a level for %s", path)
+		return nil
+	}))
+	require.Greater(t, packages, 20)
+}
+
 var code = regexp.MustCompile("(?s)```.*?```")
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)

@@ -4,10 +4,11 @@ go 1.26.0
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	golang.org/x/exp/cmd/apidiff
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
 
-require golang.org/x/tools v0.52.0
+require golang.org/x/tools v0.52.1-0.20261106145633-d407941a339a
 
 require (
 	4d63.com/gocheckcompilerdirectives v1.4.0 // indirect
@@ -232,6 +233,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d // indirect
+	golang.org/x/exp v0.0.0-20261113113407-e3970619a1a4 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20260811152304-ee035b5b010f // indirect
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
