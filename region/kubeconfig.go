@@ -26,7 +26,7 @@ const maxKubeconfig = 1 << 20
 // Trust allows content that ParseKubeconfig otherwise rejects. The zero value allows only an https server, CA data,
 // token and client certificate data. File paths and impersonation cannot be allowed.
 type Trust struct {
-	Exec     []string             // absolute paths of credential plugins that may run, with the arguments of the kubeconfig
+	Exec     []string             // absolute paths of credential plugins that may run, with the arguments of the kubeconfig, which may name them without the directory
 	Proxy    func(*url.URL) error // nil rejects proxy-url
 	Server   func(*url.URL) error // nil accepts any https address
 	Insecure bool                 // insecure-skip-tls-verify, for demonstrations
@@ -225,11 +225,29 @@ func checkUser(u *clientcmdv1.AuthInfo) error {
 	return nil
 }
 
+// plugin returns the path of the allowed program that a command names, or false. A command without a directory, as the
+// tools of cloud providers write it, names the only allowed program with this file name. It is never searched in PATH.
+func (t Trust) plugin(command string) (path string, ok bool) {
+	if filepath.IsAbs(command) {
+		return command, filepath.Clean(command) == command && slices.Contains(t.Exec, command)
+	}
+	for _, allowed := range t.Exec {
+		if filepath.IsAbs(allowed) && filepath.Base(allowed) == command {
+			if path != "" && path != allowed {
+				return "", false
+			}
+			path = allowed
+		}
+	}
+	return path, path != ""
+}
+
 // readExec accepts a credential plugin whose path the program allows. client-go checks the path again when it runs the
 // plugin.
 func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error {
 	const at = inUser + "exec"
-	if !filepath.IsAbs(e.Command) || filepath.Clean(e.Command) != e.Command || !slices.Contains(trust.Exec, e.Command) {
+	command, ok := trust.plugin(e.Command)
+	if !ok {
 		return &FieldError{Field: at, Reason: "runs a program", Accept: "token or client certificate data, or a program whose absolute path is in Trust.Exec"}
 	}
 	if e.APIVersion != "client.authentication.k8s.io/v1" && e.APIVersion != "client.authentication.k8s.io/v1beta1" {
@@ -242,7 +260,7 @@ func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error
 		return &FieldError{Field: at + ".env", Reason: "changes what the program does, for example by LD_PRELOAD", Accept: "args, or the environment of this process"}
 	}
 	config.ExecProvider = &clientcmdapi.ExecConfig{
-		Command:            e.Command,
+		Command:            command,
 		Args:               slices.Clone(e.Args),
 		APIVersion:         e.APIVersion,
 		ProvideClusterInfo: e.ProvideClusterInfo,
@@ -250,7 +268,7 @@ func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error
 		StdinUnavailable:   true,
 		PluginPolicy: clientcmdapi.PluginPolicy{
 			PolicyType: clientcmdapi.PluginPolicyAllowlist,
-			Allowlist:  []clientcmdapi.AllowlistEntry{{Command: e.Command}},
+			Allowlist:  []clientcmdapi.AllowlistEntry{{Command: command}},
 		},
 	}
 	return nil

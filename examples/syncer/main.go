@@ -19,6 +19,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +49,14 @@ type options struct {
 	syncer.Options
 	Up, Down string        // paths of kubeconfigs
 	Join     string        // path of a kubeconfig with a token to join; empty: Up is given
+	Trust    region.Trust  // of the kubeconfigs
 	Reread   time.Duration // interval of reading the kubeconfigs again
 	Level    int
 }
 
 func parse(args []string) (options, error) {
 	o := options{Reread: 10 * time.Second}
-	var types, permit, upsync string
+	var types, permit, upsync, plugins string
 	var deletes, report bool
 	flags := flag.NewFlagSet("syncer", flag.ContinueOnError)
 	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
@@ -62,6 +64,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
 	flags.StringVar(&o.Join, "join", "", "path of a kubeconfig with a token (atollctl cluster token): the program joins the upstream with it, and keeps the kubeconfig with a short certificate at -upstream")
 	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
+	flags.StringVar(&plugins, "exec-plugins", "", "absolute paths of the credential plugins that the kubeconfigs may run, such as /usr/local/bin/aws; without it, none")
 	flags.StringVar(&types, "types", "", "types to sync, such as configmaps,deployments.apps; without it, every type that both sides serve, except those that need -permit")
 	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
 	flags.StringVar(&upsync, "upsync", "", "those of the types whose labelled objects, if created in the cluster, are synced upstream, such as configmaps; without it, none")
@@ -85,6 +88,9 @@ func parse(args []string) (options, error) {
 	if o.Permit, err = powers(permit); err != nil {
 		return options{}, err
 	}
+	if o.Trust.Exec, err = paths(plugins); err != nil {
+		return options{}, err
+	}
 	o.Types, o.Upsync = named(types), named(upsync)
 	if report {
 		o.Report = func(schema.GroupResource) bool { return true }
@@ -105,6 +111,20 @@ func named(list string) syncer.TypeFilter {
 		types = append(types, schema.ParseGroupResource(strings.TrimSpace(name)))
 	}
 	return func(gr schema.GroupResource) bool { return slices.Contains(types, gr) }
+}
+
+// paths returns the absolute paths in a list, nil if the list is empty.
+func paths(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	all := strings.Split(list, ",")
+	for i := range all {
+		if all[i] = strings.TrimSpace(all[i]); !filepath.IsAbs(all[i]) || filepath.Clean(all[i]) != all[i] {
+			return nil, fmt.Errorf("-exec-plugins: %q is not an absolute path", all[i])
+		}
+	}
+	return all, nil
 }
 
 // powers returns the powers in a list, nil if the list is empty.
@@ -148,7 +168,7 @@ func sync(ctx context.Context, group *errgroup.Group, o options) error {
 			return nil
 		}
 	}
-	up, err := open("upstream", o.Up)
+	up, err := open("upstream", o.Up, o.Trust)
 	if err != nil {
 		return err
 	}
@@ -159,7 +179,7 @@ func sync(ctx context.Context, group *errgroup.Group, o options) error {
 		down, err = inside()
 	} else {
 		var s *side
-		if s, err = open("downstream", o.Down); err == nil {
+		if s, err = open("downstream", o.Down, o.Trust); err == nil {
 			defer s.Close()
 			followed, down = append(followed, s), s
 		}

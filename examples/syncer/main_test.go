@@ -57,10 +57,13 @@ func TestManifestsRunThis(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{}, {"-target=a"}, {"-upstream=a"}, {"-target=a", "-upstream=b", "c"}, {"-nothing"}, {"-target=a", "-upstream=b", "-permit=all"}} {
+	for _, args := range [][]string{{}, {"-target=a"}, {"-upstream=a"}, {"-target=a", "-upstream=b", "c"}, {"-nothing"}, {"-target=a", "-upstream=b", "-permit=all"}, {"-target=a", "-upstream=b", "-exec-plugins=/opt/login,aws"}} {
 		_, err := parse(args)
 		require.Error(t, err, "%v", args)
 	}
+	o, err := parse([]string{"-target=a", "-upstream=b", "-exec-plugins=/opt/login, /usr/local/bin/aws"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"/opt/login", "/usr/local/bin/aws"}, o.Trust.Exec)
 	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}, io.Discard), "upstream")
 }
 
@@ -150,7 +153,7 @@ func TestFollow(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "k")
 	require.NoError(t, os.WriteFile(path, kubeconfig, 0o600))
-	s, err := open("upstream", path)
+	s, err := open("upstream", path, region.Trust{})
 	require.NoError(t, err)
 	defer s.Close()
 	said := make(chan string, 100)

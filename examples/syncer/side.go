@@ -18,12 +18,13 @@ import (
 // side is an API server with a kubeconfig in a file.
 type side struct {
 	*region.Conn
-	path string
-	read []byte // last content of the file in use
+	path  string
+	trust region.Trust
+	read  []byte // last content of the file in use
 }
 
-func open(name region.PeerName, path string) (*side, error) {
-	data, credentials, err := read(path)
+func open(name region.PeerName, path string, trust region.Trust) (*side, error) {
+	data, credentials, err := read(path, trust)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -31,15 +32,15 @@ func open(name region.PeerName, path string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &side{Conn: conn, path: path, read: data}, nil
+	return &side{Conn: conn, path: path, trust: trust, read: data}, nil
 }
 
-func read(path string) ([]byte, region.Credentials, error) {
+func read(path string, trust region.Trust) ([]byte, region.Credentials, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, region.Credentials{}, err
 	}
-	credentials, err := region.ParseKubeconfig(data, region.Trust{})
+	credentials, err := region.ParseKubeconfig(data, trust)
 	return data, credentials, err
 }
 
@@ -52,7 +53,7 @@ func (s *side) follow(ctx context.Context, every time.Duration) error {
 			return nil
 		case <-time.After(every):
 		}
-		data, credentials, err := read(s.path)
+		data, credentials, err := read(s.path, s.trust)
 		if err == nil && bytes.Equal(data, s.read) {
 			continue
 		}
