@@ -1,0 +1,63 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package atollprometheus
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-dev/atoll/fanout"
+)
+
+type fanoutMetrics struct {
+	group
+	inFlight         *prometheus.GaugeVec
+	operations       *prometheus.HistogramVec
+	durable          *prometheus.CounterVec
+	commands         *prometheus.CounterVec
+	commandDuration  *prometheus.HistogramVec
+	commandsInFlight *prometheus.GaugeVec
+}
+
+func (f *fanoutMetrics) init(b *buckets) *group {
+	f.inFlight = f.gauges("atoll_fanout_operations_in_flight", "Operations under way, also in the background after their commit.", "kind")
+	f.operations = f.histograms(b, "atoll_fanout_operation_duration_seconds", "Time from the first command of an operation to its end, by final state.",
+		[]float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}, "kind", "state")
+	f.durable = f.counters("atoll_fanout_background_ends_total", "Ends of the work in the background after a commit, by whether the operation is durable.", "kind", "durable")
+	f.commands = f.counters("atoll_fanout_commands_total", "Commands of the protocol that have ended, by verb, peer (empty for the log) and code of the answer.", "verb", "peer", "code")
+	f.commandDuration = f.histograms(b, "atoll_fanout_command_duration_seconds", "Duration of commands of the protocol, by peer (empty for the log).", requestBounds(), "peer")
+	f.commandsInFlight = f.gauges("atoll_fanout_commands_in_flight", "Commands of the protocol without an answer yet, by peer (empty for the log).", "peer")
+	return &f.group
+}
+
+// Fanout returns an Observer for fanout.Options, which counts and measures operations and their commands. Call it once
+// for each Coordinator. The Observer calls next after each update; next may be nil.
+func (m *Metrics) Fanout(next *fanout.Observer) *fanout.Observer {
+	m.fanout.used.Store(true)
+	t := &operations{fanoutMetrics: &m.fanout, running: map[string]*operation{}, sent: map[command][]time.Time{}}
+	o := copied(next)
+	o.Step = chain(t.step, o.Step)
+	o.End = chain(t.end, o.End)
+	o.Durable = chain(t.durableEnd, o.Durable)
+	return o
+}
+
+func (o *operations) end(_ context.Context, e fanout.EndEvent) {
+	begun, ok := o.remove(e.Operation)
+	if !ok { // it ended before its first command
+		begun = time.Now()
+	}
+	o.operations.WithLabelValues(e.Kind.String(), string(e.State)).Observe(time.Since(begun).Seconds())
+}
+
+func (o *operations) durableEnd(_ context.Context, e fanout.EndEvent) {
+	o.remove(e.Operation)
+	durable := "false"
+	if e.Durable {
+		durable = "true"
+	}
+	o.durable.WithLabelValues(e.Kind.String(), durable).Inc()
+}
