@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/region"
@@ -83,4 +85,21 @@ func TestCallsAreChained(t *testing.T) {
 	done(200, nil)
 	require.Equal(t, 200, status)
 	require.Contains(t, exposition(t, registry), `atoll_peer_request_seconds_count{code="200",method="GET",peer="eu"} 1`)
+}
+
+// Observers are called from many goroutines while metrics are collected. The race detector checks this test.
+func TestObserversAreConcurrent(t *testing.T) {
+	m, registry := newMetrics(t, Options{})
+	var running sync.WaitGroup
+	for range 4 {
+		for _, c := range cases() {
+			running.Go(func() { c.fire(t, m, true) })
+		}
+		running.Go(func() {
+			_, err := registry.Gather()
+			assert.NoError(t, err)
+		})
+	}
+	running.Wait()
+	require.Equal(t, 4, value(m.splitter.faults))
 }
