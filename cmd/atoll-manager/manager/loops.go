@@ -77,13 +77,13 @@ func (l *loops) makeRing() (*region.Ring, []func(context.Context) error, error) 
 		return nil, nil, err
 	}
 	ring, err := region.NewRing(source, region.Options{
-		Probe: region.ProbeOptions{Interval: l.config.Peers.ProbeInterval.Duration}, Observer: l.metrics.ofRegion(),
+		Probe: region.ProbeOptions{Interval: l.config.Peers.ProbeInterval.Duration}, Observer: l.metrics.Region(nil),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	peers, err := central.NewPeers(source, ring, central.PeersOptions{
-		Shards: l.members, Observer: l.events.Peers(l.plane, l.metrics.ofCentral()),
+		Shards: l.members, Observer: l.events.Peers(l.plane, l.metrics.Central(nil)),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +94,7 @@ func (l *loops) makeRing() (*region.Ring, []func(context.Context) error, error) 
 // makeRegions makes the loops of RegionClaims and ServiceClusters.
 func (l *loops) makeRegions(ring *region.Ring) ([]func(context.Context) error, error) {
 	claims, err := claim.New(l.plane, ring, claim.Options{
-		Namespace: l.config.Central.Namespace, Shard: l.members, Observer: l.events.Claims(ring, l.metrics.ofClaim()),
+		Namespace: l.config.Central.Namespace, Shard: l.members, Observer: l.events.Claims(ring, l.metrics.Claim(nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (l *loops) makeRegions(ring *region.Ring) ([]func(context.Context) error, e
 	c := &l.config.ServiceClusters
 	clusters, err := servicecluster.New(ring, servicecluster.Options{
 		Probe: servicecluster.NewProbe(c.Addresses()), Interval: c.ProbeInterval.Duration, Timeout: c.ProbeTimeout.Duration,
-		Shard: l.members, Observer: l.events.ServiceClusters(ring, l.metrics.ofServiceClusters()),
+		Shard: l.members, Observer: l.events.ServiceClusters(ring, l.metrics.ServiceCluster(nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (l *loops) makeAccounts(ring *region.Ring) ([]func(context.Context) error, 
 	if err != nil {
 		return nil, err
 	}
-	observer := l.events.Accounts(l.plane, ring, l.metrics.ofAccount())
+	observer := l.events.Accounts(l.plane, ring, l.metrics.Account(nil))
 	accounts, err := account.NewReplicator(l.plane, ring, coordinator, account.Options{Shard: l.members, Observer: observer})
 	if err != nil {
 		return nil, err

@@ -62,13 +62,15 @@ func New(c *config.Configuration, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("central.kubeconfigFile: %w", err)
 	}
 	m := &Manager{config: c, opts: opts, loops: &loops{config: c, central: plane, plane: api}, serving: make(chan struct{})}
-	m.metrics = newMetrics(m.loops.ring.Load, func() uint64 { return m.events.Dropped() })
+	if m.metrics, err = newMetrics(m.loops.ring.Load, func() uint64 { return m.events.Dropped() }); err != nil {
+		return nil, err
+	}
 	identity := c.Identity
 	if identity == "" {
 		identity = opts.Identity
 	}
 	m.members, err = shard.New(api, c.Central.Namespace, "atoll-controllers", shard.Options{
-		Identity: identity, Observer: m.metrics.ofShard(), Logger: opts.Logger,
+		Identity: identity, Observer: m.metrics.Shard(nil), Logger: opts.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func New(c *config.Configuration, opts Options) (*Manager, error) {
 	m.loops.members, m.loops.metrics, m.loops.events = m.members, m.metrics, m.events
 	// The loops log to the master's logger, which is in their context.
 	m.master, err = central.NewMaster(api, m.loops.run, central.MasterOptions{
-		Shards: m.members, Observer: m.metrics.ofCentral(), Logger: opts.Logger,
+		Shards: m.members, Observer: m.metrics.Central(nil), Logger: opts.Logger,
 	})
 	return m, err
 }
