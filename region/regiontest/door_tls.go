@@ -24,6 +24,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// lifetime is how long certificates are valid: so long that no program warns of their end.
+const lifetime = 365 * 24 * time.Hour
+
 // Listen serves TLS on a free port of 127.0.0.1 until ctx ends or Close is called. It returns a kubeconfig for this
 // port, with a client certificate of the user system:admin, group system:masters. Each call opens another listener with
 // its own CA. The server takes the user of a client from a certificate of this CA, if the client presents one. Close
@@ -93,7 +96,7 @@ func newAuthority(name string) (*authority, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name + "-ca"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -117,7 +120,7 @@ func (a *authority) issue(subject pkix.Name, usage x509.ExtKeyUsage) (identity, 
 		return identity{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		SerialNumber: serial, Subject: subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 	}
