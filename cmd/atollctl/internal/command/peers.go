@@ -22,7 +22,8 @@ import (
 var peerSets = fanoutv1alpha1.GroupVersion.WithResource("peersets")
 
 func (s *session) peersCommand() *cobra.Command {
-	return &cobra.Command{
+	var check bool
+	c := &cobra.Command{
 		Use:   "peers",
 		Short: "Show all peers: address, identity, health and membership",
 		Long: `Show all peers: address, identity, health and membership. A peer is Healthy if its
@@ -32,9 +33,17 @@ and the peer is:
   WrongCluster     another cluster
   SameCluster      a cluster that two names lead to
   Restored         restored from an older state ("peer comeback" brings it back)
-  IdentityUnknown  a cluster whose identity the credentials may not read`,
+  IdentityUnknown  a cluster whose identity the credentials may not read
+
+With --check it does the same as the command "doctor": it checks everything that
+commands need of each peer, and changes nothing.
+
+` + checkHelp,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
+			if check {
+				return s.check(ctx)
+			}
 			d, err := s.connect(ctx)
 			if err != nil {
 				return err
@@ -64,6 +73,8 @@ and the peer is:
 			return s.lonely(results)
 		}),
 	}
+	c.Flags().BoolVar(&check, "check", false, "check each peer, and print its faults and their remedies")
+	return c
 }
 
 // outlook is the state of a peer: the UID of its cluster, its PeerSet, and the problem with its

@@ -132,7 +132,7 @@ the operation. The peers decide whether it is committed, as with a file.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(
-		s.installCRDs(), s.rbac(), s.peersCommand(), s.peerCommand(), s.route(), s.explainRoute(), s.get(), s.watch(),
+		s.installCRDs(), s.rbac(), s.peersCommand(), s.doctorCommand(), s.peerCommand(), s.route(), s.explainRoute(), s.get(), s.watch(),
 		s.serviceCluster(), s.account(), s.cluster(), s.operationCommand(), s.walCommand(), s.audit(), s.version(),
 	)
 	for _, c := range root.Commands() {

@@ -53,6 +53,8 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	                       lets the server's requests with this verb and resource fail
 //	deny NAME VERB RESOURCE  removes a right from the rights that the server grants
 //	grant NAME VERB RESOURCE  adds a right to the rights that the server grants
+//	expires NAME token|certificate DURATION  gives the kubeconfig of a server other credentials,
+//	                       which expire after the duration; it may be negative
 //	get NAME PATH          prints the object at a path of the server's API
 //	create NAME PATH FILE  creates the object in the file at a path, as a person may
 //	patch NAME PATH FILE   merges the file into the object at a path
@@ -151,7 +153,8 @@ func TestScripts(t *testing.T) {
 			"grant": func(ts *testscript.TestScript, _ bool, args []string) {
 				serverOf(ts, args[0]).grant(args[1], schema.ParseGroupResource(args[2]))
 			},
-			"get": get,
+			"expires": expires,
+			"get":     get,
 			"create": func(ts *testscript.TestScript, _ bool, args []string) {
 				text, code := serverOf(ts, args[0]).send(http.MethodPost, args[1], ts.ReadFile(args[2]))
 				if code != http.StatusCreated {
