@@ -97,6 +97,11 @@ func TestContexts(t *testing.T) {
 	require.Equal(t, exitDone, code, errOut)
 	require.Equal(t, "peer.atollctl.atoll.dev/eu\npeer.atollctl.atoll.dev/us\n", out)
 
+	code, out, errOut = u.run(append(names, "doctor")...)
+	require.Equal(t, exitDone, code, errOut)
+	require.Regexp(t, `eu +Expiry +OK +a credential plugin provides`, out)
+	require.Regexp(t, `us +Expiry +OK +client certificate: valid until `, out)
+
 	t.Run("beside a kubeconfig", func(t *testing.T) {
 		code, _, errOut := u.run("--context", "us", "--kubeconfig", "eu="+filepath.Join(u.dir, "eu.kubeconfig"), "peers")
 		require.Equal(t, exitDone, code, errOut)
