@@ -36,6 +36,7 @@ func TestCausesOnRealServers(t *testing.T) {
 	c := &causes{ring: ctltest.New(t, planes, len(planes)), acme: "acme", target: planes[1], away: planes[2]}
 	c.ring.Shell("first").Succeed(t, "account", "add", "-f", c.ring.File(t, "{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: acme}, spec: {roles: [Tenant]}}"))
 	t.Run("kubeconfig", c.kubeconfig)
+	t.Run("doctor", c.doctor)
 	t.Run("frozen", c.frozen)
 	t.Run("webhook", c.webhook)
 	t.Run("finalizer", c.finalizer)
