@@ -98,7 +98,11 @@ var regionMutants = []mutant{
 	},
 	{
 		"a kubeconfig runs only programs that Trust.Exec names", "it runs any",
-		"kubeconfig.go", " || !slices.Contains(trust.Exec, e.Command) {", " || slices.Contains(trust.Exec, \"\") {", "TestParseKubeconfigRefuses|TestTrust",
+		"kubeconfig.go", "filepath.Clean(command) == command && slices.Contains(t.Exec, command)", "filepath.Clean(command) == command && !slices.Contains(t.Exec, \"\")", "TestParseKubeconfigRefuses|TestTrust",
+	},
+	{
+		"a plugin without a directory is one allowed program", "it is any of several",
+		"kubeconfig.go", "			if path != \"\" && path != allowed {\n", "			if path != \"\" && path == allowed {\n", "TestTrust",
 	},
 	{
 		"a kubeconfig names no local file as its token", "it may",
