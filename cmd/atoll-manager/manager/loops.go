@@ -120,7 +120,7 @@ func (l *loops) makeAccounts(ring *region.Ring) ([]func(context.Context) error, 
 	}
 	sweep := l.config.Fanout.SweepInterval.Duration
 	coordinator, err := fanout.New(ring, log, fanout.Options{
-		Identity: l.members.Identity(), Kinds: l.kinds(), SweepEvery: sweep, Shard: l.members,
+		Identity: l.members.Identity(), Kinds: l.kinds(), SweepEvery: sweep, Shard: l.members, Observer: l.metrics.Fanout(nil),
 	})
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ package command
 import (
 	"context"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,33 +70,14 @@ func observeRights(ctx context.Context, c *region.Conn) ([]access, error) {
 }
 
 // inParallel calls f with each number below n, at most parallelReviews calls at a time, and returns
-// one of the errors. After an error it starts no further call.
+// the first error.
 func inParallel(n int, f func(int) error) error {
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	var first error
-	next := 0
-	for range min(n, parallelReviews) {
-		group.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				done := first != nil || i >= n
-				mu.Unlock()
-				if done {
-					return
-				}
-				if err := f(i); err != nil {
-					mu.Lock()
-					first = err
-					mu.Unlock()
-				}
-			}
-		})
+	var group errgroup.Group
+	group.SetLimit(parallelReviews)
+	for i := range n {
+		group.Go(func() error { return f(i) })
 	}
-	group.Wait()
-	return first
+	return group.Wait()
 }
 
 // review asks the API server whether it would allow a request. Each authenticated user may ask.
