@@ -30,8 +30,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	chosen, err := c.policies.chooses(key, clusters)
 	conditions := []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}
 	if dependents, _, _ := unstructured.NestedBool(obj.Object, "spec", "dependents"); dependents {
-		left := c.undivided.belonging(key.Namespace, c.index.placedBy(key))
-		conditions = append(conditions, dependentsVerdict(obj, left, c.undivided.err()))
+		conditions = append(conditions, c.dependentsPlaced(obj)...)
 	}
 	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
 	if len(chosen) > 0 {
@@ -86,15 +85,22 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 // condition returns a condition of a policy. The condition keeps its lastTransitionTime while its status stays the same.
 func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) map[string]any {
 	at := time.Now().UTC().Format(time.RFC3339)
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, v := range list {
-		before, _ := v.(map[string]any)
-		if then, ok := before["lastTransitionTime"].(string); ok && before["type"] == string(of) && before["status"] == string(status) {
-			at = then
-		}
+	before := presentCondition(obj, of)
+	if then, ok := before["lastTransitionTime"].(string); ok && before["status"] == string(status) {
+		at = then
 	}
 	return map[string]any{"type": string(of), "status": string(status), "reason": string(reason), "message": loop.Shorten(message, loop.LongestMessage),
 		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
+}
+
+// presentCondition returns a condition of a policy; nil if the policy does not have it.
+func presentCondition(obj *unstructured.Unstructured, of v1alpha1.ConditionType) map[string]any {
+	for _, c := range objectsIn(obj.Object, "status", "conditions") {
+		if c["type"] == string(of) {
+			return c
+		}
+	}
+	return nil
 }
 
 // chooses returns the clusters that a policy chooses for an object that is present in all clusters.

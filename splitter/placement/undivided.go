@@ -157,8 +157,24 @@ func (u *undivided) belonging(namespace string, workloads []workload) (list []st
 	return list
 }
 
+// dependentsPlaced returns the condition DependentsPlaced of a policy that places dependents. While workloads or objects
+// are not known, for example after a restart, it returns the present condition; nothing if there is none.
+func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
+	unread := c.undivided.err()
+	workloads := !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
+	switch before := presentCondition(obj, v1alpha1.ConditionDependentsPlaced); {
+	case apierrors.IsForbidden(unread), unread == nil && workloads:
+		left := c.undivided.belonging(obj.GetNamespace(), c.index.placedBy(loop.KeyOf(obj)))
+		return []any{dependentsVerdict(obj, left, unread)}
+	case before != nil:
+		return []any{before}
+	default:
+		return nil
+	}
+}
+
 // dependentsVerdict returns the condition DependentsPlaced of a policy that places dependents. left are the objects that
-// are not placed, and err is why they are not all known.
+// are not placed, and err is why they may not be read.
 func dependentsVerdict(obj *unstructured.Unstructured, left []string, err error) map[string]any {
 	const few = 10
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, "every object that belongs to the workloads is placed with them"

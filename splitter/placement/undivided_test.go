@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,6 +124,29 @@ func TestUndividedObjectsThatCannotBeRead(t *testing.T) {
 		listed := w.dependentsPlaced("all")
 		require.Contains(t, listed, "PodDisruptionBudget b-09 (of Deployment web), and 3 more"+notDivided)
 		require.NotContains(t, listed, "b-10")
+	})
+}
+
+// While the objects or the workloads cannot be read after a restart, the condition stays as it was, and nothing is written.
+func TestUndividedObjectsAfterARestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ""))
+		w.budget("web", "selector: {matchLabels: {app: web}}")
+		stop := w.startPlacement(placement.Options{}, cluster("a"))
+		before := w.dependentsPlaced("all")
+		require.Contains(t, before, "False Undivided PodDisruptionBudget web")
+		for _, unread := range []schema.GroupVersionResource{budgets, deployments} {
+			stop()
+			w.clusters = nil
+			w.Reset()
+			w.Inject(regiontest.Fault{Verb: "list", Resource: unread.GroupResource(), Times: 20, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+			stop = w.startPlacement(placement.Options{}, cluster("a"))
+			time.Sleep(time.Hour)
+			require.Equal(t, before, w.dependentsPlaced("all"))
+			require.Empty(t, w.writes())
+		}
 	})
 }
 

@@ -25,7 +25,7 @@ const (
 	//
 	//   - True: they are (reason Complete).
 	//   - False: the message lists objects that are in no cluster (Undivided).
-	//   - Unknown: objects could not be read (Pending).
+	//   - Unknown: objects may not be read (Pending).
 	ConditionDependentsPlaced ConditionType = "DependentsPlaced"
 )
 
