@@ -158,7 +158,7 @@ func (u *undivided) belonging(namespace string, workloads []workload) (list []st
 }
 
 // dependentsPlaced returns the condition DependentsPlaced of a policy that places dependents. While workloads or objects
-// are not known, for example after a restart, it returns the present condition; nothing if there is none.
+// are not known, for example after a restart, it returns the present condition, if the policy has it.
 func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 	unread := c.undivided.err()
 	workloads := !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
