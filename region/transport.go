@@ -38,11 +38,11 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			g.accepted()
 			return resp, nil
 		}
+		t.conn.Refresh() // also for a request that cannot be sent again: the caller's next one needs newer credentials
 		again, ok := rewind(req)
 		if !ok {
 			return resp, nil
 		}
-		t.conn.Refresh()
 		if !g.await(req.Context(), t.conn.opts.Await) {
 			discard(again)
 			return resp, nil
