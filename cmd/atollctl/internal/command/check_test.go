@@ -13,13 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
@@ -83,30 +81,7 @@ func TestJudgeRights(t *testing.T) {
 	require.Contains(t, leastAccess(), access{"patch", schema.GroupResource{Group: "catalog.kubecarrier.io", Resource: "accounts/status"}, ""})
 }
 
-func TestStateOfType(t *testing.T) {
-	crds, err := config.CRDs()
-	require.NoError(t, err)
-	ours := crds[0]
-	for name, tt := range map[string]struct {
-		edit func(*unstructured.Unstructured)
-		want typeState
-	}{
-		"same":     {func(*unstructured.Unstructured) {}, typeSame},
-		"foreign":  {func(c *unstructured.Unstructured) { c.SetLabels(nil) }, typeForeign},
-		"newer":    {func(c *unstructured.Unstructured) { c.SetLabels(map[string]string{config.SchemaVersionLabel: "99"}) }, typeNewer},
-		"older":    {func(c *unstructured.Unstructured) { c.SetLabels(map[string]string{config.SchemaVersionLabel: "0"}) }, typeDiffers},
-		"deleting": {func(c *unstructured.Unstructured) { c.SetDeletionTimestamp(new(metav1.Now())) }, typeDeleting},
-		"rejected": {func(c *unstructured.Unstructured) { delete(c.Object, "status") }, typeRejected},
-		"other schema": {func(c *unstructured.Unstructured) {
-			_ = unstructured.SetNestedField(c.Object, "Namespaced", "spec", "scope")
-		}, typeDiffers},
-	} {
-		present := ours.DeepCopy()
-		present.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
-		tt.edit(present)
-		require.Equal(t, tt.want, stateOfType(present, ours), name)
-	}
-	require.Equal(t, typeMissing, stateOfType(nil, ours))
+func TestJudgeTypes(t *testing.T) {
 	found := judgeTypes(installedTypes{crds: map[string]*unstructured.Unstructured{}}, nil, pasted)
 	require.Len(t, found, 1)
 	require.Equal(t, "atollctl install-crds --config p.yaml", found[0].remedy)

@@ -110,33 +110,33 @@ func judgeTypes(found installedTypes, err error, c commands) []finding {
 	for _, gvr := range requiredTypes() {
 		required[gvr.GroupResource().String()] = true
 	}
-	names := map[typeState][]string{}
+	names := map[config.State][]string{}
 	others := 0 // not installed, and needed by some programs only
 	for _, crd := range ours {
 		name := crd.GetName()
-		state := stateOfType(found.crds[name], crd)
-		if !required[name] && (state == typeMissing || state == typeForeign) {
+		state := config.StateOf(found.crds[name], crd)
+		if !required[name] && (state == config.Missing || state == config.Foreign) {
 			others++
 			continue
 		}
 		names[state] = append(names[state], name)
 	}
-	list := func(s typeState) string { return strings.Join(names[s], ", ") }
-	foreign := failed(checkTypes, c.reading("install-crds", "--override"), "installed by other software: %s; replace them only if it does not need them", list(typeForeign))
+	list := func(s config.State) string { return strings.Join(names[s], ", ") }
+	foreign := failed(checkTypes, c.reading("install-crds", "--override"), "installed by other software: %s; replace them only if it does not need them", list(config.Foreign))
 	foreign.code = exitConflict
 	byState := []finding{
-		typeMissing:  failed(checkTypes, install, "not installed: %s", list(typeMissing)),
-		typeForeign:  foreign,
-		typeNewer:    failed(checkTypes, "use the atollctl of that release", "installed by a newer release: %s", list(typeNewer)),
-		typeDeleting: failed(checkTypes, install, "being deleted: %s; wait until they are gone", list(typeDeleting)),
-		typeRejected: failed(checkTypes, install, "not established: %s; another CRD of the group may have their names", list(typeRejected)),
-		typeDiffers:  warned(checkTypes, install, "with another schema than this release: %s", list(typeDiffers)),
-		typeSame: passed(checkTypes, "%d types are established and have the schemas of this release; %d others, which only some programs need, are not installed",
-			len(names[typeSame]), others),
+		config.Missing:  failed(checkTypes, install, "not installed: %s", list(config.Missing)),
+		config.Foreign:  foreign,
+		config.Newer:    failed(checkTypes, "use the atollctl of that release", "installed by a newer release: %s", list(config.Newer)),
+		config.Deleting: failed(checkTypes, install, "being deleted: %s; wait until they are gone", list(config.Deleting)),
+		config.Rejected: failed(checkTypes, install, "not established: %s; another CRD of the group may have their names", list(config.Rejected)),
+		config.Differs:  warned(checkTypes, install, "with another schema than this release: %s", list(config.Differs)),
+		config.Same: passed(checkTypes, "%d types are established and have the schemas of this release; %d others, which only some programs need, are not installed",
+			len(names[config.Same]), others),
 	}
 	var findings []finding
 	for state, f := range byState {
-		if len(names[typeState(state)]) > 0 && (typeState(state) != typeSame || len(findings) == 0) {
+		if len(names[config.State(state)]) > 0 && (config.State(state) != config.Same || len(findings) == 0) {
 			findings = append(findings, f)
 		}
 	}
