@@ -235,7 +235,7 @@ func stripWorkload(obj *unstructured.Unstructured) {
 func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) {
 	keep := map[schema.GroupResource][]string{
 		{Resource: services}: {"selector"}, networkPolicies: {"podSelector"}, ingresses: {"defaultBackend", "rules", "tls"},
-		undividedTypes[0].GroupResource(): {"scaleTargetRef"}, undividedTypes[1].GroupResource(): {"selector"},
+		autoscalers: {"scaleTargetRef"}, budgets: {"selector"},
 	}[resource]
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)

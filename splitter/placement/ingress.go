@@ -58,9 +58,14 @@ func objectsIn(obj map[string]any, path ...string) (list []map[string]any) {
 	return list
 }
 
-// podSelector returns the selector of a NetworkPolicy. If the selector cannot be read, the result selects nothing.
+// podSelector returns the selector of a NetworkPolicy.
 func podSelector(policy *unstructured.Unstructured) labels.Selector {
 	content, _, _ := unstructured.NestedMap(policy.Object, "spec", "podSelector")
+	return readSelector(content)
+}
+
+// readSelector returns the selector of an object. If it cannot be read, the result selects nothing.
+func readSelector(content map[string]any) labels.Selector {
 	var selector metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
 		return labels.Nothing()

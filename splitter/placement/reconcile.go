@@ -36,7 +36,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	k := c.kinds[i]
 	obj, ok := k.objects.Get(types.NamespacedName{Namespace: namespace, Name: name})
-	if !ok || obj.GetDeletionTimestamp() != nil || c.foreign(k, obj) {
+	if !ok || obj.GetDeletionTimestamp() != nil || foreign(obj, k.divided) {
 		c.forget(key)
 		return 0, nil
 	}
@@ -76,11 +76,11 @@ func (c *Controller) now() ([]splitter.Cluster, bool) {
 }
 
 // foreign reports whether another client places an object: it has the label of one cluster, or is
-// a shard, or is a workload with a label of any cluster.
-func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
+// a shard, or is an object that gets no label of a cluster here, as a workload, and has one.
+func foreign(obj *unstructured.Unstructured, unlabeled bool) bool {
 	for label := range obj.GetLabels() {
 		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||
-			k.divided && strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
+			unlabeled && strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
 			return true
 		}
 	}

@@ -14,13 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
-	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // undivided has the objects that belong to a workload and that the Controller does not place, because each cluster would
@@ -38,14 +36,19 @@ type undividedID struct{ kind, name string }
 // belonging reports whether an object belongs to a workload.
 type belonging func(workload) bool
 
+var (
+	autoscalers = schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}
+	budgets     = schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
+)
+
 // undividedTypes are the types whose objects the Controller does not place, and the functions that read their objects.
 var undividedTypes = []struct {
 	schema.GroupVersionResource
 	kind string
 	read func(*unstructured.Unstructured) belonging
 }{
-	{schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "HorizontalPodAutoscaler", scales},
-	{schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, "PodDisruptionBudget", limits},
+	{autoscalers.WithVersion("v2"), "HorizontalPodAutoscaler", scales},
+	{budgets.WithVersion("v1"), "PodDisruptionBudget", limits},
 }
 
 // scales returns whether a HorizontalPodAutoscaler scales a workload.
@@ -61,12 +64,9 @@ func scales(obj *unstructured.Unstructured) belonging {
 
 // limits returns whether a PodDisruptionBudget selects the pods of a workload.
 func limits(obj *unstructured.Unstructured) belonging {
-	content, ok, _ := unstructured.NestedMap(obj.Object, "spec", "selector")
 	selector := labels.Nothing() // as without a selector
-	if typed := (metav1.LabelSelector{}); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &typed) == nil {
-		if s, err := metav1.LabelSelectorAsSelector(&typed); err == nil {
-			selector = s
-		}
+	if content, ok, _ := unstructured.NestedMap(obj.Object, "spec", "selector"); ok {
+		selector = readSelector(content)
 	}
 	return func(w workload) bool { return selector.Matches(labels.Set(w.pods)) }
 }
@@ -83,7 +83,7 @@ func (c *Controller) newUndivided(placed map[schema.GroupResource]bool) *undivid
 			Packed: true, Strip: stripOther(t.GroupResource()), Flows: c.allPolicies,
 			Changed: func(key types.NamespacedName) {
 				var belongs belonging
-				if obj, ok := cache.Get(key); ok && !ofClusters(obj) {
+				if obj, ok := cache.Get(key); ok && !foreign(obj, true) {
 					belongs = t.read(obj)
 				}
 				u.set(key.Namespace, undividedID{t.kind, key.Name}, belongs)
@@ -93,16 +93,6 @@ func (c *Controller) newUndivided(placed map[schema.GroupResource]bool) *undivid
 		u.caches = append(u.caches, cache)
 	}
 	return u
-}
-
-// ofClusters reports whether a client has given an object to clusters.
-func ofClusters(obj *unstructured.Unstructured) bool {
-	for label := range obj.GetLabels() {
-		if label == syncerv1alpha1.ClusterLabel || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // set records an object, or that it is gone if belongs is nil.
