@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -61,7 +61,7 @@ var _ manager.LeaderElectionRunnable = (*Clusters)(nil)
 // New returns the Clusters of the peers of d. It does no I/O and starts nothing: call Start, or add the Clusters to a
 // manager.
 func New(d region.Directory, opts Options) (*Clusters, error) {
-	if d == nil {
+	if argument.Missing(d) {
 		return nil, errors.New("controllerruntime: the directory is nil: pass a region.Ring, or region.Fixed")
 	}
 	if opts.SyncTimeout < 0 {
@@ -196,12 +196,11 @@ func (c *Clusters) IndexField(ctx context.Context, obj client.Object, field stri
 	running := maps.Clone(c.running)
 	c.mu.Unlock()
 	var errs []error
-	for peer, cl := range running {
-		if err := next.add(ctx, cl); err != nil {
+	for _, peer := range slices.Sorted(maps.Keys(running)) {
+		if err := next.add(ctx, running[peer]); err != nil {
 			errs = append(errs, fmt.Errorf("peer %s: %w", peer, err))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
 

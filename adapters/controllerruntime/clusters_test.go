@@ -238,6 +238,8 @@ var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "lease
 func TestArguments(t *testing.T) {
 	_, err := New(nil, Options{})
 	require.ErrorContains(t, err, "the directory is nil")
+	_, err = New((*region.Ring)(nil), Options{})
+	require.ErrorContains(t, err, "the directory is nil")
 	_, err = New(region.Fixed(), Options{SyncTimeout: -1})
 	require.ErrorContains(t, err, "Options.SyncTimeout is -1ns, want 0 (1 minute) or more")
 }
