@@ -128,15 +128,16 @@ func (r jointResource) write(ctx context.Context, c change, found Found, atHome 
 // changeAtHome computes the result of c from the home of an object that exists everywhere. base is the replica of this
 // region, which the caller may have read.
 func (r jointResource) changeAtHome(ctx context.Context, c change, found Found, base *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	k, ok := r.joint.regionOf(found.home())
+	at := found.home()
+	k, ok := r.joint.regionOf(at)
 	if !ok {
-		return nil, false, r.joint.silent(c.name+" was not written: its home cannot be asked", []region.PeerName{found.home()})
+		return nil, false, r.joint.silent(c.name+" was not written: its home cannot be asked", []region.PeerName{at})
 	}
 	home, err := r.in(k)
 	if err != nil {
 		return nil, false, r.refused(c.name, err)
 	}
-	there := found.Objects[found.home()]
+	there := found.Objects[at]
 	_, result, err := home.try(c, manner{dry: c.dry, replica: base, home: there, kind: &r.joint.kind})
 	if err != nil {
 		return nil, false, home.refused(c.name, err)

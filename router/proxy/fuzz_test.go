@@ -91,16 +91,14 @@ func FuzzHeads(f *testing.F) {
 		sent := ""
 		x := &exchange{proxy: p, target: to, upgrade: upgrade, event: &Event{AuditID: "audit"}, accepted: func(*http.Response) error { return nil }}
 		x.transport = sends(func(out *http.Request) {
-			data, err := httputil.DumpRequestOut(out, false)
-			if err != nil {
-				t.Skip("net/http refuses to send it") // such as a method that is no token
+			if data, err := httputil.DumpRequestOut(out, false); err == nil {
+				sent = string(data)
 			}
-			sent = string(data)
 		})
 		r.RemoteAddr = "192.0.2.1:1"
 		x.run(httptest.NewRecorder(), r)
 		if sent == "" {
-			return // the reverse proxy refuses it
+			return // the reverse proxy refuses it, or net/http does
 		}
 		if problem := smuggled(sent, upgrade); problem != "" {
 			t.Fatalf("%s\n%q is sent as %q", problem, head, sent)
