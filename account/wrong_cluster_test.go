@@ -5,6 +5,7 @@ package account
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,9 +52,8 @@ func TestAReplicatorBesideAWrongCluster(t *testing.T) {
 		eventually(t, func() bool {
 			p, ok := r.Presence(types.NamespacedName{Name: "acme"})
 			for _, e := range p.Exceptions {
-				if e.Peer == wrong && ok {
-					require.Equal(t, v1alpha1.AccountReasonNoAnswer, e.Reason, "%+v", p)
-					require.Contains(t, e.Message, "the cluster behind peer "+string(wrong)+" belongs to ring", "%+v", p)
+				if e.Peer == wrong && ok && e.Reason == v1alpha1.AccountReasonNoAnswer &&
+					strings.Contains(e.Message, "the cluster behind peer "+string(wrong)+" belongs to ring") {
 					return true
 				}
 			}
