@@ -15,6 +15,10 @@ var proxyMutants = []mutant{
 		"drain.go", "err = io.EOF", "_ = io.EOF", "TestDraining",
 	},
 	{
+		"a stream whose peer refuses input goes on to the end of its output", "it ends at once",
+		"exchange.go", "case x.event.Upgraded:", "case false:", "TestOutputAfterTheInputIsRefused",
+	},
+	{
 		"a request waits for its turn for a bounded time", "it waits for ever",
 		"gate.go", "timer := time.NewTimer(g.patience)", "timer := time.NewTimer(1000 * g.patience)", "TestGate|TestRefusalsNameTheBound",
 	},

@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"net/http/httputil"
 )
@@ -98,6 +99,10 @@ func (x *exchange) judge(resp *http.Response) error {
 		resp.Body = &download{ReadCloser: resp.Body, progress: x.progress}
 	case x.event.Verb == "watch" && x.upgrade == "":
 		resp.Body = &drainable{resp.Body, resp.Request}
+	case x.event.Upgraded:
+		if body, ok := resp.Body.(io.ReadWriteCloser); ok {
+			resp.Body = &upgraded{ReadWriteCloser: body}
+		}
 	}
 	return nil
 }

@@ -4,6 +4,9 @@
 package proxy
 
 import (
+	"cmp"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -59,4 +62,27 @@ func (t *streamTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	out.URL = &u
 	return t.transport.RoundTrip(&out)
+}
+
+// upgraded is the body of an answer that switches protocols. A peer that refuses the client's bytes may have sent bytes
+// that the client does not have yet, such as the output of a command that ended. So after a failed write, the client's
+// bytes are dropped, and the stream goes on until one side closes it.
+type upgraded struct {
+	io.ReadWriteCloser
+	refusal error
+}
+
+func (u *upgraded) Write(p []byte) (int, error) {
+	if u.refusal == nil {
+		_, u.refusal = u.ReadWriteCloser.Write(p)
+	}
+	return len(p), nil
+}
+
+// CloseWrite tells the peer that the client has closed its side.
+func (u *upgraded) CloseWrite() error {
+	if half, ok := u.ReadWriteCloser.(interface{ CloseWrite() error }); ok && u.refusal == nil {
+		return half.CloseWrite()
+	}
+	return cmp.Or(u.refusal, errors.ErrUnsupported)
 }
