@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -48,10 +49,9 @@ type served struct {
 	keys   *aggregate.Keyring
 	lists  atomic.Int64 // requests that begin with the present state
 
-	mu       sync.Mutex
-	now      http.Handler
-	end      func()        // ends the shared watches of this replica
-	watching *atomic.Int64 // watches of which this replica has sent an event
+	mu  sync.Mutex
+	now http.Handler
+	end func() // ends the shared watches of this replica
 }
 
 func newServed(t *testing.T) *served {
@@ -105,7 +105,7 @@ func (s *served) replace(t *testing.T) {
 	<-sharing.Started()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now, s.watching = handler, new(atomic.Int64)
+	s.now = handler
 	s.end = func() {
 		cancel()
 		require.NoError(t, <-ended)
@@ -114,40 +114,14 @@ func (s *served) replace(t *testing.T) {
 
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	now, watching := s.now, s.watching
+	now := s.now
 	s.mu.Unlock()
 	q := r.URL.Query()
 	if q.Get("watch") == "" && q.Get("resourceVersion") != "" || q.Get("sendInitialEvents") == "true" {
 		s.lists.Add(1)
 	}
-	if q.Get("watch") != "" {
-		w = &stream{ResponseWriter: w, watching: watching}
-	}
 	now.ServeHTTP(w, r)
 }
-
-// stream is a watch that counts itself when it has sent an event.
-type stream struct {
-	http.ResponseWriter
-	watching *atomic.Int64
-	written  bool
-	counted  sync.Once
-}
-
-func (s *stream) Write(p []byte) (int, error) {
-	s.written = true
-	return s.ResponseWriter.Write(p)
-}
-
-func (s *stream) FlushError() error {
-	err := http.NewResponseController(s.ResponseWriter).Flush()
-	if err == nil && s.written {
-		s.counted.Do(func() { s.watching.Add(1) })
-	}
-	return err
-}
-
-func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // join makes these sites the regions.
 func (s *served) join(t *testing.T, sites []*site, indices []int) {
@@ -205,37 +179,33 @@ func (s *served) informers(ctx context.Context, t *testing.T, running *sync.Wait
 }
 
 // restartInTurn restarts the serving process twenty times while objects change and nothing else fails. No informer lists
-// again. Each has received an event before the next restart, because an informer lists after a watch that ended within a
-// second and without an event.
-func (s *served) restartInTurn(t *testing.T, informers map[string]*cached) {
+// again.
+func (s *served) restartInTurn(t *testing.T, informers map[string]*cached, at *site) {
 	t.Helper()
-	s.restartOnce(t, informers) // after which none still waits because of an earlier fault
+	s.restartOnce(t, informers, at, "first") // after which none still waits because of an earlier fault
 	before := s.lists.Load()
-	for range 20 {
-		s.restartOnce(t, informers)
+	for i := range 20 {
+		s.restartOnce(t, informers, at, fmt.Sprint(i))
 	}
 	require.Equal(t, before, s.lists.Load(), "lists after restarts")
 	t.Logf("requests that began with the present state: %d, none of them after 20 restarts in turn", before)
 }
 
-// restartOnce restarts the serving process, and waits until each informer has received an event of a new watch.
-func (s *served) restartOnce(t *testing.T, informers map[string]*cached) {
+// restartOnce restarts the serving process, and waits until each informer has an object that was created after the old
+// connections were closed. So each has read an event of its new watch: an informer lists after a watch that ended within
+// a second and without an event.
+func (s *served) restartOnce(t *testing.T, informers map[string]*cached, at *site, round string) {
 	t.Helper()
 	s.restart(t)
-	before := map[string]int{}
-	for kind, c := range informers {
-		before[kind] = c.received()
-	}
+	marker := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "restart-" + round},
+	}}
+	_, err := at.own.Create(t.Context(), marker, metav1.CreateOptions{})
+	require.NoError(t, err)
 	planetest.Eventually(t, settle, "all informers watch again", func(context.Context) error {
-		s.mu.Lock()
-		watching := s.watching.Load()
-		s.mu.Unlock()
-		if watching < int64(len(informers)) {
-			return fmt.Errorf("the replica has sent an event of %d watches", watching)
-		}
 		for kind, c := range informers {
-			if c.received() == before[kind] {
-				return fmt.Errorf("the %s informer has received nothing", kind)
+			if _, ok := c.view()[marker.GetName()+"@"+at.key.String()]; !ok {
+				return fmt.Errorf("the %s informer has not received %s", kind, marker.GetName())
 			}
 		}
 		return nil
@@ -254,7 +224,6 @@ type cached struct {
 	whole bool // objects have their content, not only metadata
 	mu    sync.Mutex
 	held  map[string]string
-	count int // changes that were reported
 	wrong []string
 }
 
@@ -279,7 +248,6 @@ func (c *cached) change(o any, how string, known bool) {
 	m, err := meta.Accessor(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.count++
 	if err != nil {
 		c.wrong = append(c.wrong, err.Error())
 		return
@@ -310,12 +278,6 @@ func (c *cached) view() map[string]string {
 		view[name] = value
 	}
 	return view
-}
-
-func (c *cached) received() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.count
 }
 
 func (c *cached) mistakes() []string {

@@ -88,7 +88,7 @@ func TestStorm(t *testing.T) {
 	overHTTP := s.served.informers(ctx, t, &running)
 
 	s.misfortunes()
-	s.served.restartInTurn(t, overHTTP)
+	s.served.restartInTurn(t, overHTTP, s.sites[3])
 
 	calmDown()
 	time.Sleep(calm) // let writes in progress end
