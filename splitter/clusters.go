@@ -38,6 +38,8 @@ type Cluster struct {
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.
 	Pods *int64
+	// CordonedNodes is how many nodes of the cluster are cordoned, as for a drain. Nil means unknown.
+	CordonedNodes *int64
 	// State is set by the Splitter before it calls its Placement, and by the function States.
 	// Implementations of Clusters leave it empty.
 	State State
@@ -84,6 +86,7 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 // SyncTargets returns the clusters that the SyncTargets in one API server describe. A cluster whose
 // heartbeat has not changed for a minute, by this process's clock, has Ready Unknown. Cluster.Pods
 // is spec.pods of the SyncTarget or, if that is not set, the pods in status.capacity.
+// Cluster.CordonedNodes is status.cordonedNodes.
 func SyncTargets(up region.API) Clusters {
 	if argument.Missing(up) {
 		return nil // refused by New
@@ -169,6 +172,9 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
 		}
 		c.Pods = pods(obj)
+		if n, ok := number(obj, "status", "cordonedNodes"); ok {
+			c.CordonedNodes = &n
+		}
 		b := t.beats[obj.GetUID()]
 		if said := text(obj, "lastSyncerHeartbeatTime"); said != b.said || b.seen.IsZero() {
 			b = beat{said, now}
@@ -210,8 +216,10 @@ func pods(obj *unstructured.Unstructured) *int64 {
 
 func same(a, b Cluster) bool {
 	return a.Name == b.Name && a.Ready == b.Ready && a.Unschedulable == b.Unschedulable && a.EvictAfter.Equal(b.EvictAfter) &&
-		a.State == b.State && maps.Equal(a.Labels, b.Labels) && (a.Pods == b.Pods || a.Pods != nil && b.Pods != nil && *a.Pods == *b.Pods)
+		a.State == b.State && maps.Equal(a.Labels, b.Labels) && sameNumber(a.Pods, b.Pods) && sameNumber(a.CordonedNodes, b.CordonedNodes)
 }
+
+func sameNumber(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // readiness records when each cluster last became ready or unready. A cluster loses its replicas
 // after it was unready for grace, and gets replicas again after it was ready for rejoin. While no

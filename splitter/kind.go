@@ -49,8 +49,8 @@ type Conditions struct {
 	UpdateTime bool
 }
 
-// conditionsOf returns the Conditions of a kind; none for a Kind that is not Conditioned.
-func conditionsOf(kind Kind) Conditions {
+// conditionsOf returns the Conditions of a kind; none for a Kind that is not Conditioned, and for a Follower.
+func conditionsOf(kind divider) Conditions {
 	if c, ok := kind.(Conditioned); ok {
 		return c.Conditions()
 	}

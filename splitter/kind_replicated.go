@@ -143,6 +143,10 @@ func (k replicated) shard(parent *unstructured.Unstructured, cluster string, rep
 	return s, nil
 }
 
+func (k replicated) count(obj *unstructured.Unstructured) (desired, available int64) {
+	return count(obj, 1, k.replicas...), count(obj, 0, k.available...)
+}
+
 // settled reports whether earlier moves are done: no shard is being deleted or in an unreachable
 // cluster, the shards add up to the desired replicas, and all replicas that stay in their cluster
 // are available. Unavailable replicas above a cluster's share delay no move, since they may never

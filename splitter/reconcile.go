@@ -71,14 +71,16 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	if err := s.orphans(ctx, k, key, others); err != nil {
 		return 0, err
 	}
-	switch {
-	case !ok:
+	if !ok {
 		k.writes.forget(key)
 		return 0, nil
-	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent):
+	}
+	idle, undecided := s.idle(k, parent, list)
+	switch {
+	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent) || idle:
 		return s.end(ctx, k, parent, mine)
-	case !known:
-		return 0, nil // all parents are requeued when the clusters are known
+	case !known || undecided:
+		return 0, nil // all parents are requeued when the clusters and workloads are known
 	case unseen > 0:
 		return unseen, nil // a plan from a stale cache would remove the same replicas twice
 	case !finalized(parent):
@@ -90,10 +92,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 		return 0, err
 	}
 	soon, err := s.divide(ctx, k, parent, list, silent, mine)
-	if soon {
-		again = loop.Sooner(again, retried)
-	}
-	return again, err
+	return loop.Sooner(again, soon), err
 }
 
 // identity returns an object that has only the type, namespace, name and UID of the given object.
@@ -105,10 +104,10 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// divide writes the desired shards of a parent, then the parent's status. The result true asks the
-// caller to requeue the parent soon, because the cache does not show a write yet, or because another
-// object has a shard's name.
-func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
+// divide writes the desired shards of a parent, then the parent's status. It returns the time after which to requeue the
+// parent, zero for none: because the cache does not show a write yet, because another object has a shard's name, or
+// because something is not enough for all clusters, so that they take turns.
+func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (again time.Duration, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
 		if !apierrors.IsConflict(err) {
@@ -118,10 +117,10 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 	}()
 	plan, want, err := s.cut(k, parent, list, mine)
 	if errors.Is(err, ErrUndecided) {
-		return false, nil
+		return 0, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	event.Plan = plan
 	have := byCluster(mine)
@@ -142,7 +141,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		case apierrors.IsConflict(err):
 			// Stop here, since this plan comes from an older state: the replicas that it removes
 			// elsewhere may be the only available ones.
-			return false, joined(append(errs, err))
+			return 0, joined(append(errs, err))
 		case err != nil:
 			errs = append(errs, err)
 		case changed:
@@ -157,12 +156,19 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 	}
 	lost, failed := s.removeUnplanned(ctx, k, have, &event)
 	if err := joined(append(errs, failed...)); err != nil {
-		return false, err
+		return 0, err
 	}
 	if awaited {
-		return true, nil // the events of the writes requeue the parent; the status is written then
+		return retried, nil // the events of the writes requeue the parent; the status is written then
 	}
-	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
+	if taken != nil {
+		again = retried
+	}
+	if _, ok := k.kind.(Follower); ok && len(plan.Reasons) > 0 {
+		_, next := turnOf(time.Now())
+		again = loop.Sooner(again, next)
+	}
+	return again, s.report(ctx, k, parent, plan, parts, lost, taken)
 }
 
 // removeUnplanned deletes the shards in clusters that the plan does not name, and records the

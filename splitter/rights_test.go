@@ -25,7 +25,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		crd, err := config.CRD("synctargets.workload.kcp.io")
 		require.NoError(t, err)
-		grants := rightstest.New(rights.Split(deployments.GroupResource()).Rules...)
+		grants := rightstest.New(rights.Split(deployments.GroupResource(), budgets.GroupResource()).Rules...)
 		w := &world{t: t, Server: regiontest.NewServer(regiontest.Options{
 			History: 100000, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Tokens: rightstest.Tokens(), Authorize: grants.Authorize,
 		})}
@@ -45,27 +45,34 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		}
 		api := rightstest.API(t, w.Server, rightstest.Program)
 		start := func() {
-			s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
+			s, err := splitter.New(api, splitter.SyncTargets(api), dividesBudgets)
 			require.NoError(t, err)
 			w.start(s)
 		}
 		start()
 		w.create(deployments, deployment("one", 4))
 		w.create(deployments, deployment("two", 4))
+		w.create(budgets, budget("web", selectsWeb+"maxUnavailable: 1"))
 		w.rest()
 		require.Len(t, w.list(deployments), 6)
+		require.Len(t, w.list(budgets), 3)
 		client := w.api.Dynamic().Resource(deployments).Namespace("default")
 		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		w.rest()
 		// A parent whose finalizer was removed leaves shards behind. The Splitter needs the right
 		// to read the parent live.
 		w.stop()
-		_, err = client.Patch(t.Context(), "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-		require.NoError(t, client.Delete(t.Context(), "two", metav1.DeleteOptions{}))
+		for _, parent := range []struct {
+			gvr  schema.GroupVersionResource
+			name string
+		}{{deployments, "two"}, {budgets, "web"}} {
+			w.patch(parent.gvr, parent.name, `{"metadata":{"finalizers":null}}`)
+			require.NoError(t, w.of(parent.gvr).Delete(t.Context(), parent.name, metav1.DeleteOptions{}))
+		}
 		start()
 		w.rest()
 		require.Empty(t, w.list(deployments))
+		require.Empty(t, w.list(budgets))
 		require.Empty(t, grants.Denied(w.Requests()))
 		require.Empty(t, grants.Unused())
 	})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -46,6 +48,8 @@ type Splitter struct {
 type Options struct {
 	// Kinds are the types to divide; nil: Deployments.
 	Kinds []Kind
+	// Followers are the types whose objects follow the workloads of Kinds; nil: none.
+	Followers []Follower
 	// Place selects the clusters of a parent; nil: Everywhere. Package placement has a Placement that
 	// follows PlacementPolicies.
 	Place Placement
@@ -136,16 +140,27 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
 		readiness: &readiness{grace: periods.Grace, rejoin: periods.Rejoin},
 	}
+	var kinds []divider
 	for i, k := range opts.Kinds {
 		if argument.Missing(k) {
 			return nil, fmt.Errorf("splitter: Options.Kinds[%d] is nil", i)
 		}
-		for _, other := range opts.Kinds[:i] {
-			if k.Resource() == other.Resource() {
-				return nil, fmt.Errorf("splitter: Options.Kinds has %s twice", k.Resource().GroupResource())
-			}
+		kinds = append(kinds, k)
+	}
+	for i, f := range opts.Followers {
+		if argument.Missing(f) {
+			return nil, fmt.Errorf("splitter: Options.Followers[%d] is nil", i)
+		}
+		kinds = append(kinds, f)
+	}
+	for i, k := range kinds {
+		if slices.ContainsFunc(kinds[:i], func(other divider) bool { return k.Resource() == other.Resource() }) {
+			return nil, fmt.Errorf("splitter: Options.Kinds and Options.Followers have %s twice", k.Resource().GroupResource())
 		}
 		s.kinds = append(s.kinds, s.newKindState(i, k))
+	}
+	for _, k := range s.kinds[:len(opts.Kinds)] {
+		k.followers = s.kinds[len(opts.Kinds):]
 	}
 	return s, nil
 }
@@ -227,12 +242,16 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 }
 
 func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
+	kind, ok := k.kind.(Kind)
+	if !ok {
+		return s.follow(k, parent, list, have)
+	}
 	d, shares, err := s.opts.Place(parent, list)
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err)
 	}
 	d.UID = parent.GetUID()
-	plan, shards, err := k.kind.Cut(parent, d, shares, have)
+	plan, shards, err := kind.Cut(parent, d, shares, have)
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
 	}
@@ -248,19 +267,28 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
 }
 
-// kindState holds the state of one Kind: its cache, the index of its shards, and its recorded writes.
-type kindState struct {
-	kind     Kind
-	place    int
-	objects  *loop.Objects
-	shards   *index
-	writes   *writes
-	queue    *loop.Queue
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
+// divider is a Kind or a Follower.
+type divider interface {
+	Resource() schema.GroupVersionResource
+	Fold(parent *unstructured.Unstructured, shards []Shard) (status map[string]any, err error)
 }
 
-func (s *Splitter) newKindState(place int, kind Kind) *kindState {
+// kindState holds the state of one Kind or Follower: its cache, the indices of its parents and shards, and its recorded
+// writes.
+type kindState struct {
+	kind       divider
+	place      int
+	objects    *loop.Objects
+	namespaces namespaces
+	shards     *index
+	writes     *writes
+	queue      *loop.Queue
+	dynamic    dynamic.Interface
+	metadata   metadata.Interface
+	followers  []*kindState // of a Kind
+}
+
+func (s *Splitter) newKindState(place int, kind divider) *kindState {
 	k := &kindState{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
@@ -283,16 +311,23 @@ func (k *kindState) changed(key types.NamespacedName) {
 	if ok {
 		parent = parentOf(obj)
 	}
+	k.namespaces.set(key, ok && parent == "")
 	before := k.shards.set(key, parent)
 	switch {
 	case parent != "":
-		k.add(types.NamespacedName{Namespace: key.Namespace, Name: parent})
+		k.requeue(types.NamespacedName{Namespace: key.Namespace, Name: parent})
 	case before == "":
-		k.add(key)
+		k.requeue(key)
 	}
 	if before != "" && before != parent {
-		k.add(types.NamespacedName{Namespace: key.Namespace, Name: before})
+		k.requeue(types.NamespacedName{Namespace: key.Namespace, Name: before})
 	}
+}
+
+// requeue requeues a parent and the parents that follow it.
+func (k *kindState) requeue(parent types.NamespacedName) {
+	k.add(parent)
+	k.requeueFollowers(parent)
 }
 
 func (k *kindState) add(key types.NamespacedName) {
@@ -308,54 +343,7 @@ func (k *kindState) all() {
 			k.add(loop.KeyOf(obj))
 		}
 	}
-}
-
-// index maps parents to the keys of their shards.
-type index struct {
-	mu      sync.Mutex
-	parents map[types.NamespacedName]string // the parent's name by the key of a shard
-	shards  map[types.NamespacedName]map[types.NamespacedName]bool
-}
-
-func newIndex() *index {
-	return &index{parents: map[types.NamespacedName]string{}, shards: map[types.NamespacedName]map[types.NamespacedName]bool{}}
-}
-
-// set records the name of an object's parent, and returns the name that it replaces. The name is empty if
-// the object is not a shard.
-func (i *index) set(key types.NamespacedName, parent string) (before string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	before = i.parents[key]
-	if before == parent {
-		return before
+	for _, f := range k.followers {
+		f.all()
 	}
-	if before != "" {
-		old := types.NamespacedName{Namespace: key.Namespace, Name: before}
-		delete(i.shards[old], key)
-		if len(i.shards[old]) == 0 {
-			delete(i.shards, old)
-		}
-		delete(i.parents, key)
-	}
-	if parent != "" {
-		now := types.NamespacedName{Namespace: key.Namespace, Name: parent}
-		if i.shards[now] == nil {
-			i.shards[now] = map[types.NamespacedName]bool{}
-		}
-		i.shards[now][key] = true
-		i.parents[key] = parent
-	}
-	return before
-}
-
-// of returns the keys of a parent's shards.
-func (i *index) of(parent types.NamespacedName) []types.NamespacedName {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var keys []types.NamespacedName
-	for key := range i.shards[parent] {
-		keys = append(keys, key)
-	}
-	return keys
 }

@@ -35,7 +35,15 @@ type capacity struct {
 	syncer *Syncer
 
 	mu   sync.Mutex
-	last *corev1.ResourceList // nil: not read yet
+	last *reading // nil: not read yet
+}
+
+// reading is what the nodes of the downstream have. The zero value is the reading of a downstream without nodes: then
+// nothing is known.
+type reading struct {
+	sum      corev1.ResourceList // of the usable nodes; all zero if none is usable
+	usable   bool
+	cordoned *int64
 }
 
 // run reads the nodes every Options.Capacity until ctx ends.
@@ -73,53 +81,63 @@ func (c *capacity) run(ctx context.Context) {
 // succeeded yet or the downstream is unreachable. It removes the capacity if Options.Capacity is negative.
 func (c *capacity) describe(now *v1alpha1.SyncTargetStatus, unreachable error) {
 	if c.syncer.opts.Capacity < 0 {
-		now.Capacity = nil // the server removes only values that this field manager wrote
+		now.Capacity, now.CordonedNodes = nil, nil // the server removes only values that this field manager wrote
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last != nil && unreachable == nil {
-		now.Capacity = *c.last
+		now.Capacity, now.CordonedNodes = c.last.sum, c.last.cordoned
 	}
 }
 
-// read returns the sum of the allocatable resources of all usable nodes, which is zero if no node is usable. It
-// returns nil if there are no nodes: then the capacity is unknown.
-func (c *capacity) read(ctx context.Context) (corev1.ResourceList, error) {
-	var sum corev1.ResourceList
-	usable := false
+// read reads all nodes.
+func (c *capacity) read(ctx context.Context) (reading, error) {
+	var now reading
 	opts := metav1.ListOptions{Limit: nodePage}
 	for {
 		page, err := c.page(ctx, opts)
 		if err != nil {
-			return nil, fmt.Errorf("list nodes: %w", err)
+			return reading{}, fmt.Errorf("list nodes: %w", err)
 		}
-		for _, node := range page.Items {
-			if sum == nil {
-				sum = corev1.ResourceList{}
-			}
-			if !isUsable(&node) {
-				continue
-			}
-			usable = true
-			for _, name := range measured {
-				if has, ok := node.Status.Allocatable[name]; ok {
-					total := sum[name]
-					total.Add(has)
-					sum[name] = total
-				}
-			}
+		for i := range page.Items {
+			now.add(&page.Items[i])
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {
-			break
+			return now, nil
 		}
 	}
-	if sum != nil && !usable {
-		for _, name := range measured {
-			sum[name] = resource.Quantity{}
+}
+
+// add adds a node.
+func (r *reading) add(node *corev1.Node) {
+	if r.sum == nil {
+		r.sum, r.cordoned = none(), new(int64)
+	}
+	if node.Spec.Unschedulable {
+		*r.cordoned++
+	}
+	if !isUsable(node) {
+		return
+	}
+	if !r.usable {
+		r.sum, r.usable = corev1.ResourceList{}, true
+	}
+	for _, name := range measured {
+		if has, ok := node.Status.Allocatable[name]; ok {
+			total := r.sum[name]
+			total.Add(has)
+			r.sum[name] = total
 		}
 	}
-	return sum, nil
+}
+
+func none() corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, name := range measured {
+		sum[name] = resource.Quantity{}
+	}
+	return sum
 }
 
 func (c *capacity) page(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error) {

@@ -96,6 +96,15 @@ func (r *room) capacity() string {
 	return fmt.Sprintf("%s %s %s", c.Cpu(), c.Memory(), c.Pods())
 }
 
+// cordoned returns the number of cordoned nodes in the SyncTarget's status; -1 if it is unknown.
+func (r *room) cordoned() int64 {
+	r.t.Helper()
+	if n := r.target().Status.CordonedNodes; n != nil {
+		return *n
+	}
+	return -1
+}
+
 const (
 	large = `{"cpu":"4","memory":"8Gi","pods":"110","hugepages-2Mi":"0","example.com/gpu":"8"}`
 	small = `{"cpu":"500m","memory":"1024Mi","pods":"30"}`
@@ -107,13 +116,16 @@ func TestCapacity(t *testing.T) {
 		r := newRoom(t)
 		r.sync(0)
 		require.Empty(t, r.capacity(), "without nodes the capacity is unknown")
+		require.EqualValues(t, -1, r.cordoned(), "as is the number of cordoned nodes")
 		r.node("a", large)
 		r.node("b", small)
 		r.turn()
 		require.Equal(t, "4500m 9Gi 140", r.capacity())
+		require.Zero(t, r.cordoned())
 		r.says("b", `{"spec":{"unschedulable":true}}`)
 		r.turn()
 		require.Equal(t, "4 8Gi 110", r.capacity(), "one is cordoned")
+		require.EqualValues(t, 1, r.cordoned())
 		r.says("b", `{"spec":{"unschedulable":null}}`)
 		for _, ready := range []string{"False", "Unknown"} {
 			r.says("a", `{"status":{"conditions":[{"type":"Ready","status":"`+ready+`"}]}}`, "status")
@@ -149,6 +161,7 @@ func TestCapacity(t *testing.T) {
 		require.NoError(t, r.down.client.Resource(nodes).Delete(t.Context(), "b", metav1.DeleteOptions{}))
 		r.turn()
 		require.Empty(t, r.capacity())
+		require.EqualValues(t, -1, r.cordoned())
 		require.Empty(t, r.tells())
 	})
 }

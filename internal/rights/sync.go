@@ -135,12 +135,13 @@ func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
 }
 
 // Split returns the least ClusterRole for a splitter.Splitter that divides the given types over
-// SyncTargets. No types means all kinds of package splitter.
+// SyncTargets. No types means all kinds and followers of package splitter.
 func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
 	if types == nil {
 		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {
 			types = append(types, kind.Resource().GroupResource())
 		}
+		types = append(types, splitter.DisruptionBudgets().Resource().GroupResource())
 	}
 	rules := []rbacv1.PolicyRule{rule(syncerv1alpha1.Resource("synctargets"), "list", "watch")}
 	for _, gr := range types {

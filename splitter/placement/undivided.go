@@ -22,7 +22,8 @@ import (
 )
 
 // undivided has the objects that belong to a workload and that the Controller does not place, because each cluster would
-// apply their numbers to its own part of the workload. The status of a policy lists them.
+// apply their numbers to its own part of the workload. Those with the Splitter's finalizer are divided. The status of a
+// policy lists the others.
 type undivided struct {
 	caches []*loop.Objects
 
@@ -83,7 +84,7 @@ func (c *Controller) newUndivided(placed map[schema.GroupResource]bool) *undivid
 			Packed: true, Strip: stripOther(t.GroupResource()), Flows: c.allPolicies,
 			Changed: func(key types.NamespacedName) {
 				var belongs belonging
-				if obj, ok := cache.Get(key); ok && !foreign(obj, true) {
+				if obj, ok := cache.Get(key); ok && !foreign(obj, true) && !slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer) {
 					belongs = t.read(obj)
 				}
 				u.set(key.Namespace, undividedID{t.kind, key.Name}, belongs)

@@ -71,6 +71,11 @@ func TestUndividedObjectsAreReported(t *testing.T) {
 		w.patch(budgets, "web", `{"spec":{"selector":{"matchLabels":null}}}`)
 		require.Equal(t, "False Undivided PodDisruptionBudget web (of Deployment web)"+notDivided, w.dependentsPlaced("all"), "an empty selector selects all pods")
 
+		// The Splitter divides it.
+		w.patch(budgets, "web", `{"metadata":{"finalizers":["splitter.atoll.dev/shards"]}}`)
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+		w.patch(budgets, "web", `{"metadata":{"finalizers":null}}`)
+
 		// The workload leaves the policy, and the policy stops to place dependents.
 		w.policy("other", "{dependents: true, priority: 1, selector: {matchLabels: {app: web}}}")
 		require.Equal(t, allPlaced, w.dependentsPlaced("all"))

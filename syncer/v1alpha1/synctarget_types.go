@@ -131,6 +131,13 @@ type SyncTargetStatus struct {
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// CordonedNodes is the number of the cluster's nodes that are cordoned, as
+	// for a drain. Empty means unknown, as for capacity.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CordonedNodes *int64 `json:"cordonedNodes,omitempty"`
 }
 
 // SyncTargetList is a list of SyncTargets.
