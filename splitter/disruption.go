@@ -23,7 +23,7 @@ import (
 // The parts add up to at most what the parent allows for the replicas of the workloads; replicas that are missing in one
 // cluster count in all. A part is raised only when the clusters have observed that others are lower. Each cluster gets
 // at least one if there are enough, and the rest is divided by replicas. Otherwise those with cordoned nodes take turns
-// of a minute, so that each drain ends; clusters whose nodes are not known count among them. Without cordoned nodes,
+// of Options.Turn, so that each drain ends; clusters whose nodes are not known count among them. Without cordoned nodes,
 // the parts stay where they are.
 //
 // In the mode Duplicate each cluster has all replicas, and all of them count. Workloads without a number of replicas do

@@ -6,6 +6,7 @@ package splitter_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
@@ -129,7 +131,9 @@ func TestDisruptionBudget(t *testing.T) {
 // clusters whose nodes are, in turns; it is lowered in one cluster and observed there before it is raised in another.
 func TestASmallDisruptionBudgetFollowsDrains(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t, dividesBudgets, cordoned("a", 0), cordoned("b", 0), cordoned("c", 0))
+		opts := dividesBudgets
+		opts.Turn = 2 * time.Minute
+		w := newWorld(t, opts, cordoned("a", 0), cordoned("b", 0), cordoned("c", 0))
 		w.create(deployments, deployment("web", 9))
 		w.create(budgets, budget("web", selectsWeb+"maxUnavailable: 1"))
 		w.rest()
@@ -204,5 +208,29 @@ func TestDisruptionBudgetOfDuplicates(t *testing.T) {
 		w.rest()
 		w.observeAll()
 		require.Equal(t, "a:2 b:2", w.budgets())
+	})
+}
+
+// While the workloads cannot be read, for example after a restart, the parts of a budget stay.
+func TestFollowersWaitForWorkloads(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, dividesBudgets, cordoned("a", 0), cordoned("b", 0))
+		w.create(deployments, deployment("web", 8))
+		w.create(budgets, budget("web", selectsWeb+"maxUnavailable: 4"))
+		w.rest()
+		w.observeAll()
+		w.stop()
+		w.Inject(regiontest.Fault{Verb: "list", Resource: deployments.GroupResource(), Times: 20, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+		w.Reset()
+		again, err := splitter.New(w.api, w.clusters, dividesBudgets)
+		require.NoError(t, err)
+		w.start(again)
+		w.rest()
+		require.Equal(t, "a:2 b:2", w.budgets())
+		require.Empty(t, w.writes())
+		time.Sleep(10 * time.Minute)
+		w.patch(budgets, "web", `{"spec":{"maxUnavailable":2}}`)
+		w.rest()
+		require.Equal(t, "a:1 b:1", w.budgets(), "the workloads are read again")
 	})
 }

@@ -25,6 +25,9 @@
 // Without Options.Place the Splitter divides over all clusters. Package placement has a Placement
 // that follows PlacementPolicies.
 //
+// With Options.Followers the Splitter also divides objects that belong to workloads, such as
+// PodDisruptionBudgets: see [DisruptionBudgets].
+//
 // A syncer puts its finalizer on each shard before it creates a downstream object. With
 // [Options].Finalize the Splitter creates shards with that finalizer, which saves the syncer's write.
 //
@@ -61,6 +64,10 @@
 //     [Rollout] sets the order of the clusters and how many roll at the same time. Excepted are the
 //     strategy Recreate, the mode Duplicate, and a Deployment whose replicas are all in one cluster:
 //     there the cluster's controller has the whole budget.
+//   - All clusters of the workloads that a disruption budget selects share it, if DisruptionBudgets are
+//     among Options.Followers. All clusters together evict at most as many replicas as the budget
+//     allows to be unavailable. Replicas that are missing count, and so do those without a place. Each cluster
+//     with cordoned nodes has a part of the budget within a round of turns (Options.Turn).
 //   - A replica leaves a cluster only when enough others are available: the Splitter never removes so
 //     many that the parent's own maxUnavailable is exceeded. No move begins before the previous move
 //     is done. If a cluster has more replicas than its share, unavailable replicas above that share
@@ -82,6 +89,12 @@
 //     its shard has changed in the meantime.
 //   - That pods which fail during a rollout stay within the budget: the Splitter takes back the rest
 //     of the budget from the clusters, but a cluster may use it until it observes that.
+//   - That a disruption budget holds for pods that fail in one cluster while pods of another are evicted:
+//     the Splitter takes back the parts of the budget from the other clusters, but a cluster may use its part
+//     until it observes that. Nor does it hold in a cluster whose shard of the workload was created before
+//     its shard of the budget. An unreachable cluster that has not observed its part delays the others until
+//     Options.Grace.
+//   - That evictions other than those of drains succeed in a cluster without a part of the budget.
 //   - That a drain ends while a rollout is stuck whose pods use up maxSurge. Set Rollout.MoveSurge, or
 //     correct the template.
 //   - That scaling down or draining during a rollout removes unavailable replicas first: a

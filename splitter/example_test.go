@@ -156,3 +156,10 @@ func ExampleByPaths() {
 	fmt.Println(kind.Resource().GroupResource())
 	// Output: rollouts.argoproj.io
 }
+
+// The clusters of a Deployment share the disruption budgets that select its pods.
+func ExampleDisruptionBudgets() {
+	opts := splitter.Options{Followers: []splitter.Follower{splitter.DisruptionBudgets()}}
+	fmt.Println(opts.Followers[0].Resource().GroupResource())
+	// Output: poddisruptionbudgets.policy
+}

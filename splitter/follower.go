@@ -51,14 +51,10 @@ type counting interface {
 	count(obj *unstructured.Unstructured) (desired, available int64)
 }
 
-// turnLength is how long a turn takes, in which some clusters have a part of something that is not enough for all. In this
-// time pods leave a node and their replacements become ready.
-const turnLength = time.Minute
-
 // turnOf returns the number of a turn, and the time until the next one.
-func turnOf(now time.Time) (turn int64, next time.Duration) {
+func turnOf(now time.Time, length time.Duration) (turn int64, next time.Duration) {
 	nanoseconds := now.UnixNano()
-	return nanoseconds / int64(turnLength), turnLength - time.Duration(nanoseconds%int64(turnLength))
+	return nanoseconds / int64(length), length - time.Duration(nanoseconds%int64(length))
 }
 
 // workloads returns the workloads to which a parent of k belongs. It returns false if they are not all known.
@@ -115,7 +111,7 @@ func (s *Splitter) follow(k *kindState, parent *unstructured.Unstructured, list 
 	if !known {
 		return Plan{}, nil, fmt.Errorf("splitter: the workloads of %s: %w", parent.GetName(), ErrUndecided)
 	}
-	turn, _ := turnOf(time.Now())
+	turn, _ := turnOf(time.Now(), s.opts.Turn)
 	plan, shards, err := follower.cut(parent, situation{workloads: workloads, clusters: list, turn: turn}, have)
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)

@@ -165,7 +165,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		again = retried
 	}
 	if _, ok := k.kind.(Follower); ok && len(plan.Reasons) > 0 {
-		_, next := turnOf(time.Now())
+		_, next := turnOf(time.Now(), s.opts.Turn)
 		again = loop.Sooner(again, next)
 	}
 	return again, s.report(ctx, k, parent, plan, parts, lost, taken)

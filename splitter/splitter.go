@@ -50,6 +50,10 @@ type Options struct {
 	Kinds []Kind
 	// Followers are the types whose objects follow the workloads of Kinds; nil: none.
 	Followers []Follower
+	// Turn is how long clusters have their part of something that is not enough for all, such as a disruption
+	// budget of one, before the next clusters get it; zero or less: 1 minute. In a turn, pods leave a node and their
+	// replacements become available.
+	Turn time.Duration
 	// Place selects the clusters of a parent; nil: Everywhere. Package placement has a Placement that
 	// follows PlacementPolicies.
 	Place Placement
@@ -134,6 +138,9 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	}
 	if opts.Label == "" {
 		opts.Label = syncerv1alpha1.ClusterLabel
+	}
+	if opts.Turn <= 0 {
+		opts.Turn = time.Minute
 	}
 	periods := Periods{Grace: opts.Grace, Rejoin: opts.Rejoin}.defaults()
 	s := &Splitter{

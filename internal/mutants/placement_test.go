@@ -94,6 +94,6 @@ var placementMutants = []mutant{
 	},
 	{
 		"an object that a client has given to a cluster is not reported", "it is",
-		"undivided.go", "ok && !foreign(obj, true) {", "ok {", "TestObjectsThatAreNotListed",
+		"undivided.go", "ok && !foreign(obj, true) && ", "ok && ", "TestObjectsThatAreNotListed",
 	},
 }

@@ -104,4 +104,36 @@ var splitterMutants = []mutant{
 		"a shard has its annotation until its rollout is complete", "until its spec has the template",
 		"kind_deployment_rollout.go", " || marked && !complete ||", " || marked && !complete && c.Name == \"\" ||", "TestRolloutSharesTheBudget|TestRolloutOfAPausedParent|TestRolloutOfAnUnobservedTemplate",
 	},
+	{
+		"a part of a disruption budget is raised after others are lower", "at once",
+		"allowance.go", "		if c.present && lowering {\n", "		if c.present && lowering && len(all) < 0 {\n", "TestEvictionsStayWithinTheBudget|TestASmallDisruptionBudgetFollowsDrains",
+	},
+	{
+		"a cluster must observe its part of a disruption budget before others get more", "the written part counts",
+		"allowance.go", "(!c.settled || c.allowed > wanted[i])", "c.allowed > wanted[i]", "TestEvictionsStayWithinTheBudget|TestAllowances",
+	},
+	{
+		"missing replicas count in all clusters", "only in their own",
+		"allowance.go", "min(shares[i], max(level, c.missing))", "min(shares[i], max(total, c.missing))", "TestEvictionsStayWithinTheBudget|TestUnavailableReplicasUseUpADisruptionBudget",
+	},
+	{
+		"clusters with cordoned nodes take turns", "the first always has the part",
+		"allowance.go", "first := int(turn % count * (n % count) % count)", "first := int(0 * turn)", "TestTurns|TestDrainsEnd",
+	},
+	{
+		"a small disruption budget stays where it is without need", "the largest cluster gets it",
+		"allowance.go", "cmp.Compare(min(1, all[b].allowed), min(1, all[a].allowed))", "0", "TestAllowances",
+	},
+	{
+		"replicas without a place use up the disruption budget", "they do not",
+		"disruption.go", "return allowed(budget, desired) - unplaced, all", "return allowed(budget, desired) - 0*unplaced, all", "TestUnavailableReplicasUseUpADisruptionBudget",
+	},
+	{
+		"a disruption budget without workloads is left alone", "it gets a finalizer",
+		"follower.go", "return known && len(workloads) == 0, !known", "return known && len(workloads) < 0, !known", "TestDisruptionBudget",
+	},
+	{
+		"a follower waits for the workloads", "it decides without them",
+		"follower.go", "		if other.objects.Err() != nil {\n			return nil, false\n		}\n", "", "TestFollowersWaitForWorkloads",
+	},
 }

@@ -58,8 +58,9 @@
 //     only, so the whole period begins anew.
 //   - That the groups of spreadBy stay even: present clusters are kept, even if a new group has fewer
 //     chosen clusters.
-//   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload. The condition
-//     DependentsPlaced of a policy with Dependents lists those that do not.
+//   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload. A Splitter may
+//     divide the budgets: see splitter.DisruptionBudgets. The condition DependentsPlaced of a policy
+//     with Dependents lists the objects that are not divided.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

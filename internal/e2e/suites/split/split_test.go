@@ -48,6 +48,7 @@ func TestSplit(t *testing.T) {
 		{"join", (*world).join},
 		{"drain", (*world).drain},
 		{"rollout", (*world).rollout},
+		{"evictions", (*world).evictions},
 		{"kills", (*world).kills},
 		{"end", (*world).end},
 		{"demo", (*world).demo},
