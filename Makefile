@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface api fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface reference api fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ buildcost: ## measure the cost of the quickstart's first build, and write it to 
 
 surface: ## write the exported identifiers with their users to docs/evidence/surface.md
 	go -C tools run ./surface -o ../docs/evidence/surface.md .. $(patsubst %/go.mod,../%,$(wildcard adapters/*/go.mod examples/*/go.mod cmd/*/go.mod)) ../internal/e2e
+
+reference: ## write the reference of errors and of CRDs to docs/evidence/errors.md and docs/evidence/crds.md (seconds)
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 ./internal/reference
 
 image: ## build the OCI images of cmd/atoll-gateway and cmd/atoll-manager into bin/NAME.oci, and print their digests (minutes)
 	mkdir -p bin && rm -rf bin/atoll-gateway.oci bin/atoll-manager.oci

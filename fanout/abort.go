@@ -19,12 +19,13 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// ErrCommitted means that an operation cannot be aborted: it is committed, or its commit may
-// have been sent.
+// ErrCommitted means that an operation cannot be aborted: it is committed, or its commit may have
+// been sent. Call Remove to undo a committed add, and Resume to finish an operation whose commit
+// may have been sent.
 var ErrCommitted = errors.New("committed: it cannot be aborted")
 
-// ForeignError means that another coordinator, which may be alive, owns the operation. Abort
-// aborts it only if AbortOptions.Others is set.
+// ForeignError means that another coordinator, which may be alive, owns the operation. Wait for
+// that coordinator, or set AbortOptions.Others: then Abort aborts the operation all the same.
 type ForeignError struct {
 	Operation   string
 	Coordinator string

@@ -18,7 +18,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// BlockedError means that a peer cannot join or leave, because of the objects that it holds.
+// BlockedError means that a peer cannot join, leave or come back, because of the objects that it
+// holds. Remove the objects in Blocking, and repeat the change.
 type BlockedError struct {
 	Change string // ID of the change
 	Kind   ChangeKind

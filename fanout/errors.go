@@ -16,53 +16,61 @@ import (
 )
 
 var (
-	// ErrAborted means that an operation ended without effect, for good. Its objects in an
-	// unreachable peer hold no name, and a sweep (a check and repair of all peers) deletes them
-	// when the peer answers.
+	// ErrAborted means that an operation ended without effect, for good. Remove the cause that the
+	// error names, and repeat the call. Objects of the operation in an unreachable peer hold no
+	// name, and a sweep (a check and repair of all peers) deletes them when the peer answers.
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
-	// ErrEnded means that an operation is not in effect and never will be again, but may have been in
-	// effect for a while: its commit may have been applied before the object was removed. If the error
-	// wraps ErrReturned, too, the primary's peer was restored since, and it is unknown whether the
-	// operation was in effect there.
+	// ErrEnded means that an operation is not in effect and never will be again, but may have been
+	// in effect for a while: its commit may have been applied before the object was removed. Check
+	// the work that relied on the object, and submit the operation again if it is still wanted. If
+	// the error wraps ErrReturned, too, the primary's peer was restored since, and it is unknown
+	// whether the operation was in effect there.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
-	// ErrNotFound means that no peer holds a committed object with the requested name and, if the call
-	// names a UID, with that UID.
+	// ErrNotFound means that no peer holds a committed object with the requested name and, if the
+	// call names a UID, with that UID. Treat a removal as done; add the object before an update.
 	ErrNotFound = errors.New("no peer holds it")
 
-	// ErrMembership means that the configured peers and the PeerSets of the peers differ. The
-	// error that wraps it names the difference.
+	// ErrMembership means that the configured peers and the PeerSets of the peers differ. The error
+	// that wraps it names the difference. Configure exactly the peers that the PeerSets list;
+	// InitPeers ("atollctl peer init") writes the first PeerSets of a new ring.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
-	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that the ring
-	// knows under the peer's name. The error that wraps ErrWrongPeer names the difference.
-	// ErrWrongPeer wraps ErrMembership.
+	// ErrWrongPeer means that a peer's credentials lead to another cluster than the one that the
+	// ring knows under the peer's name. The error that wraps ErrWrongPeer names the difference.
+	// Correct the peer's credentials. ErrWrongPeer wraps ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
 	// ErrOtherRing means that a peer belongs to another ring than the other peers. The error that
-	// wraps ErrOtherRing names the peer and both rings. ErrOtherRing wraps ErrWrongPeer.
+	// wraps ErrOtherRing names the peer and both rings. Correct the peer's credentials, or remove
+	// it from the configuration. ErrOtherRing wraps ErrWrongPeer.
 	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
 
 	// ErrReturned means that a peer's store was restored from an older state. The error that wraps
-	// ErrReturned names the peer.
+	// ErrReturned names the peer. Bring the peer back with Comeback ("atollctl peer comeback"),
+	// then repeat the call.
 	ErrReturned = errors.New("the peer was restored from an older state")
 
-	// ErrOtherLog means that the log has an operation of another ring, or an operation that may be of
-	// another ring. If this operation is open, the Coordinator settles no open operation of the log,
-	// and begins none.
+	// ErrOtherLog means that the log has an operation of another ring, or an operation that may be
+	// of another ring. If this operation is open, the Coordinator settles no open operation of the
+	// log, and begins none. Use the log of this ring, or correct the peers. Use Identity.SignLog
+	// only if you know that a log of the first release belongs to this ring.
 	ErrOtherLog = errors.New("the log belongs to another ring")
 
-	// ErrNoOwner means that no Active object of the kind in Kind.Within, such as an Account,
-	// owns the object's namespace.
+	// ErrNoOwner means that no Active object of the kind in Kind.Within, such as an Account, owns
+	// the object's namespace. Add the owner first, and repeat the call.
 	ErrNoOwner = errors.New("its namespace has no active owner")
 
-	// ErrUnknownKind means that the Coordinator's Options.Kinds do not list the object's kind.
+	// ErrUnknownKind means that the Coordinator's Options.Kinds do not list the object's kind. Add
+	// the kind to Options.Kinds, or correct the object's apiVersion and kind.
 	ErrUnknownKind = errors.New("kind is not in Options.Kinds")
 )
 
-// HeldError means that another object has the requested name. errors.As finds it. If Operation is
-// empty, that object was applied without a claim and can be adopted: see Adopt.
+// HeldError means that another object has the requested name. errors.As finds it. Wait while Stage
+// is Reserved or Removing; otherwise choose another name, or remove that object. If Operation is
+// empty, that object was applied without a claim and can be adopted: see Adopt. If Lost is set,
+// call Comeback for that peer, or ReleaseRemoval.
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
@@ -110,7 +118,7 @@ func (e *HeldError) Error() string {
 }
 
 // ConflictError means that an update or a removal was based on a revision or a resourceVersion that
-// is no longer the latest.
+// is no longer the latest. Read the object again, and repeat the call with its new revision.
 type ConflictError struct {
 	Kind     schema.GroupKind
 	Key      types.NamespacedName
@@ -137,7 +145,8 @@ type Occupant struct {
 }
 
 // OccupiedError means that the removal of an object was rejected, or waits, because the namespace
-// that the object owns holds other objects.
+// that the object owns holds other objects. Remove the Occupants. Then repeat the removal, unless
+// Committed is set: it continues by itself.
 type OccupiedError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
@@ -160,8 +169,9 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s %s: its namespace still holds %s: %s", e.Kind.Kind, keyString(e.Key), state, strings.Join(names, ", "), do)
 }
 
-// InDoubtError means that the outcome of an operation is not known yet. The operation stays in
-// the log; Settles names the event that settles it.
+// InDoubtError means that the outcome of an operation is not known yet. The operation stays in the
+// log; Settles names the event that settles it. Treat the object as neither present nor absent. Ask
+// again with Outcome, or repeat the call with the same idempotency key.
 type InDoubtError struct {
 	Operation string
 	Peers     []region.PeerName // peers that did not answer

@@ -19,8 +19,9 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// ErrUnknownOperation means that neither the log nor any peer has an operation: it ended without
-// a trace, or never existed.
+// ErrUnknownOperation means that neither the log nor any peer has an operation: it ended without a
+// trace, or never existed. Check the ID. If the error also wraps region.ErrUnavailable, a peer did
+// not answer: ask again when it does.
 var ErrUnknownOperation = errors.New("neither the log nor any peer that answers knows it")
 
 // Explanation is the state of an operation, or of a name, with the reasons.

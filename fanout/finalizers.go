@@ -17,8 +17,9 @@ import (
 )
 
 // FinalizerError means that an object is being deleted in a peer, and that finalizers of other
-// controllers still block the deletion. The Operation of a committed removal has a
-// FinalizerError in Peers for each such peer; errors.As finds it.
+// controllers still block the deletion. The Operation of a committed removal has a FinalizerError
+// in Peers for each such peer; errors.As finds it. Repair the controller that set the finalizer, or
+// wait for it; the removal then continues by itself.
 type FinalizerError struct {
 	Kind       schema.GroupKind
 	Key        types.NamespacedName

@@ -20,9 +20,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// GuardError means that a peer's API server rejects the guards of a kind, for example because
-// they lack a field that the kind's CRD requires. errors.As finds it; the *region.Error around it
-// names the peer.
+// GuardError means that a peer's API server rejects the guards of a kind, for example because they
+// lack a field that the kind's CRD requires. Set Kind.Guard to a function that fills the Fields.
+// errors.As finds it; the *region.Error around it names the peer.
 type GuardError struct {
 	Kind   schema.GroupKind
 	Fields []string // the fields that Kind.Guard has to fill; empty if the API server names no field

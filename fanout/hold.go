@@ -115,8 +115,8 @@ func requestText(o protocol.Object) string {
 	}
 }
 
-// ErrNotHeld means that no removal of the object waits for a release: it was not deleted, or
-// its removal is committed.
+// ErrNotHeld means that no removal of the object waits for a release: it was not deleted, or its
+// removal is committed. Do nothing if the object is to be kept; otherwise call Remove.
 var ErrNotHeld = errors.New("no deletion of it waits for a release")
 
 // ReleaseRemoval releases a removal that a plain delete of the primary requested and that is

@@ -35,7 +35,8 @@ const (
 
 // WrongPeerError means that the cluster behind a peer's credentials is not the one that the ring
 // knows under the peer's name. The peer counts as unreachable: no object there is read or written.
-// errors.As finds it; it wraps ErrWrongPeer, or ErrOtherRing if the ring differs.
+// Correct the peer's credentials; if Tied is set, those of the wrong peer. errors.As finds it; it
+// wraps ErrWrongPeer, or ErrOtherRing if the ring differs.
 type WrongPeerError struct {
 	Peer     region.PeerName
 	Property Property
@@ -90,7 +91,7 @@ func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOthe
 
 // ReturnedError means that a peer's store was restored from an older state: objects that the peer
 // holds or lacks prove nothing about the ring until Comeback has succeeded. Until then the peer
-// counts as unreachable. errors.As finds it; it wraps ErrReturned.
+// counts as unreachable. Call Comeback for the peer. errors.As finds it; it wraps ErrReturned.
 type ReturnedError struct {
 	Peer  region.PeerName
 	Epoch int64 // epoch of its PeerSet

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Diagnosis is a failed request with its cause and its remedy, as one line for a person. Unwrap returns the failure.
+// Diagnosis is a failed request with its cause and its remedy, as one line for a person. Show this line, or decide
+// by Cause. Unwrap returns the failure.
 type Diagnosis struct {
 	Cause  Cause
 	Remedy string // what a person can do; omitted if empty

@@ -14,26 +14,30 @@ import (
 )
 
 var (
-	// ErrUnknownPeer means that the Snapshot has no peer of this name.
+	// ErrUnknownPeer means that the Snapshot has no peer of this name. Correct the name, or add the peer to the
+	// source of the Directory.
 	ErrUnknownPeer = errors.New("unknown peer")
-	// ErrUnknownRegion means that no peer serves the region.
+	// ErrUnknownRegion means that no peer serves the region. Correct the region, or let a peer serve it (with a
+	// RegionClaim, for example).
 	ErrUnknownRegion = errors.New("unknown region")
-	// ErrUnavailable means that the peer is known but not reachable. The outcome of a write may be unknown.
+	// ErrUnavailable means that the peer is known but not reachable. The outcome of a write may be unknown. Retry
+	// reads later; read the object before you repeat a write. Diagnose has the cause.
 	ErrUnavailable = errors.New("peer is unavailable")
 	// ErrOtherCluster means that credentials reach another cluster than the peer's: another than Peer.UID names, or
-	// than earlier credentials reached.
+	// than earlier credentials reached. Correct the credentials, or give the new cluster a new peer name.
 	ErrOtherCluster = errors.New("credentials reach another cluster")
 	// ErrIdentityUnknown means that the credentials may not read the UID of the peer's cluster. A Conn does not rotate
 	// to such credentials: grant get of the namespace kube-system, as "atollctl rbac" prints it.
 	ErrIdentityUnknown = errors.New("identity unknown: grant get namespaces/kube-system")
-	// ErrSameCluster means that two peers reach one cluster.
+	// ErrSameCluster means that two peers reach one cluster. Configure the cluster under one name.
 	ErrSameCluster = errors.New("two peers reach one cluster")
-	// ErrNoPeers means that a call over all peers found no peer.
+	// ErrNoPeers means that a call over all peers found no peer. Wait until the Directory has read its source, or
+	// add peers to the source.
 	ErrNoPeers = errors.New("no peers are known")
 )
 
-// Error is a failed operation with its peer and region. Unwrap returns the cause, so apierrors.IsNotFound and errors.Is
-// work.
+// Error is a failed operation with its peer and region. Unwrap returns the cause, so apierrors.IsNotFound and
+// errors.Is work: decide by the cause, and show Peer and Region to a person.
 type Error struct {
 	Peer   PeerName // empty if no peer was reached
 	Region Key      // zero if the operation was not about a region
@@ -78,8 +82,9 @@ func cause(err error) error {
 	return err
 }
 
-// PartialError is the failure of a call over many peers: one line, members sorted by peer. It has no Unwrap, so
-// apierrors.IsNotFound is false even if one peer returned NotFound. WrappedErrors has the error of each peer.
+// PartialError is the failure of a call over many peers: one line, members sorted by peer. Use the results of the
+// other peers, or repeat the call. PartialError has no Unwrap, so apierrors.IsNotFound is false even if one peer
+// returned NotFound. WrappedErrors has the error of each peer.
 type PartialError struct {
 	op      string
 	asked   int

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// FieldError is the rejection of a field in a kubeconfig or in a list of peers. It names the field, the reason and an
-// accepted value. It never holds the field's value if this value may be a secret.
+// FieldError is the rejection of a field in a kubeconfig or in a list of peers. It names the field, the reason and
+// an accepted value. Correct the field; a retry does not help. The error never holds the field's value if this value
+// may be a secret.
 type FieldError struct {
 	Field  string // "users[0].user.exec"; empty if it concerns the whole document
 	Reason string // why it is rejected

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// ErrTooLarge means that a response, or a watch event, exceeds the limit of its reader.
+// ErrTooLarge means that a response, or a watch event, exceeds the limit of its reader. List in smaller pages
+// (limit), or make fewer requests at one time.
 var ErrTooLarge = errors.New("the answer is too large")
 
 // limits bound the responses that the clients of an API read, in bytes after decompression, if the context has no

@@ -19,7 +19,8 @@ import (
 )
 
 // ErrBusy means that a request was not sent because its region's Budget is used up: Budget.Waiting requests already
-// wait or, for a stream, Budget.Streams streams are already open.
+// wait or, for a stream, Budget.Streams streams are already open. Retry with backoff, close streams, or raise the
+// Budget.
 var ErrBusy = errors.New("the budget of the region is used up")
 
 // Budget limits the requests of all Clients of one region together, so that a flood or outage of one region does not

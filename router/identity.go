@@ -16,6 +16,8 @@ import (
 
 // ErrIdentity means that this library refused an identity before it sent the request. Examples are the zero
 // Identity, an empty name, a user or group that may not be impersonated, and a token of CallerAt for another peer.
+// Correct the program's use of Caller, Impersonate or Self, or Options.Users and Options.Groups; a retry does not
+// help.
 var ErrIdentity = errors.New("identity")
 
 // Identity is the identity of a request. The zero value is refused: there is no default.

@@ -25,8 +25,8 @@ import (
 
 // ErrCredentials means that a peer refused the router itself and not the caller: the peer does not accept the
 // router's credentials (401), does not let them impersonate the user, or does not let them read the cluster's
-// identity. The request had no effect. ErrCredentials never wraps the peer's answer, which could be mistaken for an
-// answer to the caller.
+// identity. The request had no effect. Renew the credentials, or grant the missing right. ErrCredentials never wraps
+// the peer's answer, which could be mistaken for an answer to the caller.
 var ErrCredentials = errors.New("the peer refuses the router's own credentials")
 
 // Accepted checks resp, the peer's answer to a request that was made with StreamConfig. It returns nil if the peer

@@ -22,7 +22,8 @@ import (
 // the parent, its shards or the clusters change, and after Again.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
-// ErrUndecided is wrapped by the error of a Placement that cannot decide about a parent yet.
+// ErrUndecided is wrapped by the error of a Placement that cannot decide about a parent yet. Return
+// it instead of an empty division: the Splitter then leaves the parent's shards as they are.
 var ErrUndecided = errors.New("not placed yet")
 
 // Everywhere is the Placement that divides a parent over all clusters that may have replicas, by

@@ -11,29 +11,33 @@ import (
 )
 
 var (
-	// ErrExists means that the ID or the Key of a new entry is known already. The call also returns the stored
-	// Entry.
+	// ErrExists means that the ID or the Key of a new entry is known already. Use the stored Entry, which the call
+	// also returns, or choose another ID or Key.
 	ErrExists = errors.New("entry exists")
-	// ErrStale means that the entry was changed since the caller read it. Nothing was written.
+	// ErrStale means that the entry was changed since the caller read it. Nothing was written. Read the entry again,
+	// and decide anew.
 	ErrStale = errors.New("entry is stale")
-	// ErrNotFound means that there is no such entry, neither open nor ended within the retention time.
+	// ErrNotFound means that there is no such entry, neither open nor ended within the retention time. Read the
+	// affected systems to find out whether an older operation took effect.
 	ErrNotFound = errors.New("entry not found")
-	// ErrInDoubt means that it is unknown whether the change was stored or will be stored later. Every Log returns
-	// it for this case only, wrapped in a more specific error.
+	// ErrInDoubt means that it is unknown whether the change was stored or will be stored later. Look the entry up
+	// before you decide, and reopen the log first if the error is also ErrClosed. Every Log returns ErrInDoubt for
+	// this case only, wrapped in a more specific error.
 	ErrInDoubt = errors.New("change is in doubt")
 	// ErrNoDecisions means that a Log can never have held a record with a decision (of the first release). The
-	// decision of an operation may then be in another log.
+	// decision of an operation may then be in another log: look there.
 	ErrNoDecisions = errors.New("log holds no records that decide")
-	// ErrNotDamaged means that an entry or a key can be read, and therefore cannot be discarded.
+	// ErrNotDamaged means that an entry or a key can be read, and therefore cannot be discarded. Do not discard it:
+	// recover or abort its operation instead.
 	ErrNotDamaged = errors.New("entry is not damaged")
 	// ErrClosed means that the Log accepts no further calls: it was closed or moved, or a failure has left the state
-	// of its file unknown. After a failure, the error wraps the cause. The call that returned ErrClosed changed no
-	// entry, unless the error is also ErrInDoubt.
+	// of its file unknown. Open the log again to continue. After a failure, the error wraps the cause. The call that
+	// returned ErrClosed changed no entry, unless the error is also ErrInDoubt.
 	ErrClosed = errors.New("log is closed")
 )
 
-// InDoubtError is returned by the calls whose commit failed. Their change may be durable or not; reopening the log
-// shows which. The error wraps ErrClosed too, since the log accepts no further calls.
+// InDoubtError is returned by the calls whose commit failed. Their change may be durable or not: open the log again,
+// and read the entry to see which. The error wraps ErrClosed too, since the log accepts no further calls.
 type InDoubtError struct {
 	Path string // of the file
 	ID   string // of the entry in doubt
@@ -49,7 +53,9 @@ func (e *InDoubtError) Error() string {
 func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrInDoubt, ErrClosed} }
 
 // CorruptError reports damage of one record (ID or Key is set, and the rest of the log is readable) or of the file
-// (neither is set). If Open has renamed a damaged file, SetAside is set. Nothing was deleted.
+// (neither is set). Nothing was deleted. For a record, inspect the affected systems and call File.Discard. If Open
+// has renamed a damaged file, SetAside is set: put a backup in its place, or open with AcceptLoss to begin an empty
+// log.
 type CorruptError struct {
 	Path     string // of the file
 	ID       string // of the damaged entry, if known
@@ -82,7 +88,7 @@ func (e *CorruptError) Error() string {
 func (e *CorruptError) Unwrap() error { return e.Err }
 
 // SchemaError reports a file that this version does not read: written by a newer version, or by another program. The
-// file was not changed.
+// file was not changed. Use the version that wrote it, or another path.
 type SchemaError struct {
 	Path  string
 	Found string // the detected format
@@ -94,7 +100,8 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("wal %s: file is %s, this version reads %s; it was left as it is: use another path or a matching version", e.Path, e.Found, e.Want)
 }
 
-// LockedError reports that another process, or another File of this process, has the log open.
+// LockedError reports that another process, or another File of this process, has the log open. Stop the process in
+// Holder, or use another path.
 type LockedError struct {
 	Path   string
 	Holder Holder        // zero if the holder could not be read
@@ -122,7 +129,8 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("wal %s: in use by %s (waited %s): stop it first or use another path", e.Path, e.Holder, e.Waited)
 }
 
-// FieldError reports a value that a Log does not accept.
+// FieldError reports a value that a Log does not accept. Correct the Field as the Reason states; a retry does not
+// help.
 type FieldError struct {
 	Field  string // of the Entry or the Options
 	Reason string // the fault and the remedy

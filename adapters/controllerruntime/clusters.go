@@ -24,7 +24,7 @@ import (
 )
 
 // ErrNotEngaged means that a peer is known and its cluster.Cluster does not run yet: the peer has not answered, or
-// Clusters.Start does not run.
+// Clusters.Start does not run. Start the Clusters, and try again later.
 var ErrNotEngaged = errors.New("the peer's cluster does not run yet")
 
 // Options configure Clusters. The zero value works.

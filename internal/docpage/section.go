@@ -29,6 +29,21 @@ func Section(t testing.TB, page, section, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(written), 0o644))
 }
 
+// Page writes a whole page to the directory that ATOLL_DOCS names. Without ATOLL_DOCS it fails the test if the page
+// in dir has another text, and names the command that writes the page.
+func Page(t testing.TB, dir, page, text, command string) {
+	t.Helper()
+	if out := os.Getenv("ATOLL_DOCS"); out != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(out, page), []byte(text), 0o644))
+		return
+	}
+	current, err := os.ReadFile(filepath.Join(dir, page))
+	require.NoError(t, err)
+	if string(current) != text {
+		t.Errorf("%s is not current: run `%s`", page, command)
+	}
+}
+
 func replace(page, section, text string) (string, error) {
 	first, last := "<!-- "+section+": written by the tests -->\n", "<!-- end of "+section+" -->"
 	before, rest, ok := strings.Cut(page, first)

@@ -4,6 +4,7 @@
 package docpage
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,4 +35,26 @@ func TestSection(t *testing.T) {
 	require.ErrorContains(t, err, "no mark")
 	_, err = replace("<!-- y: written by the tests -->\n", "y", "new\n")
 	require.ErrorContains(t, err, "end of y")
+}
+
+// recorder keeps the failure of a test that would fail.
+type recorder struct {
+	testing.TB
+	failure string
+}
+
+func (*recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) { r.failure = fmt.Sprintf(format, args...) }
+
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ATOLL_DOCS", dir)
+	Page(t, "elsewhere", "page.md", "text\n", "make page")
+
+	t.Setenv("ATOLL_DOCS", "")
+	Page(t, dir, "page.md", "text\n", "make page")
+	old := &recorder{TB: t}
+	Page(old, dir, "page.md", "other text\n", "make page")
+	require.Equal(t, "page.md is not current: run `make page`", old.failure)
 }

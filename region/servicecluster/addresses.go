@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// ErrAddress means that a server has an address that [Addresses] refuse.
+// ErrAddress means that a server has an address that [Addresses] refuse. Correct the kubeconfig's server, or add its
+// network to Addresses.Allow or remove it from Addresses.Deny.
 var ErrAddress = errors.New("the server's address is not allowed")
 
 // addressError is why an address is refused.

@@ -22,7 +22,8 @@ import (
 // ErrKubeconfig means that the kubeconfig is not accepted, any other error that the cluster is not reachable.
 type Probe func(ctx context.Context, kubeconfig []byte) (v1alpha1.KubernetesVersion, error)
 
-// ErrKubeconfig means that a kubeconfig is not accepted: it is missing, malformed, or has a field that is not allowed.
+// ErrKubeconfig means that a kubeconfig is not accepted: it is missing, malformed, or has a field that is not
+// allowed. Correct the Secret of the ServiceCluster; a retry does not help.
 var ErrKubeconfig = errors.New("the kubeconfig is not accepted")
 
 // answerLimit bounds the body of a cluster's answer, in bytes.

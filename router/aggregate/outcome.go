@@ -134,7 +134,7 @@ func (o Outcome) text() string {
 }
 
 // Error is the failure of a call to one region. It is an apierrors.APIStatus with the region's own status, or 503.
-// Its text names no peer.
+// Handle it as the error of an API server: retry later on 503. Its text names no peer.
 type Error struct{ Outcome }
 
 // Error returns one line of text.
@@ -177,9 +177,10 @@ func wrap(k region.Key, err error) error {
 	return &Error{Outcome{Region: k, State: stateOf(err), Err: err}}
 }
 
-// PartialError means that the regions' answers do not meet the policy, or that no region listed its objects. It is an
-// apierrors.APIStatus: the common status if every region failed with the same code, and 503 otherwise. So
-// apierrors.IsNotFound is true only if every region answered NotFound.
+// PartialError means that the regions' answers do not meet the policy, or that no region listed its objects. Retry
+// later, or pass a Policy that needs fewer regions (WithPolicy). It is an apierrors.APIStatus: the common status if
+// every region failed with the same code, and 503 otherwise. So apierrors.IsNotFound is true only if every region
+// answered NotFound.
 type PartialError struct {
 	Op       string
 	Outcomes []Outcome // of all regions

@@ -75,7 +75,9 @@ func (f Found) home() region.PeerName {
 	return ""
 }
 
-// FanoutError is why an operation of a Fanout is not committed, or why that is not known.
+// FanoutError is why an operation of a Fanout is not committed, or why that is not known. Return it from a Fanout:
+// the server sends Code, Reason and Text to the caller. If Doubt is set, read the object before you repeat the
+// write.
 type FanoutError struct {
 	Code   int32
 	Reason metav1.StatusReason

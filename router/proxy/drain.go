@@ -10,9 +10,9 @@ import (
 	"net/http"
 )
 
-// ErrDraining ends a watch without an error for its client. A program that drains cancels the contexts of its requests
-// with this cause (context.WithCancelCause). Clients such as informers then watch again from where they were, at another
-// replica. If a watch is cut short instead, they list again.
+// ErrDraining ends a watch without an error for its client. Pass it as the cause (context.WithCancelCause) when a
+// program that drains cancels the contexts of its requests. Clients such as informers then watch again from where
+// they were, at another replica. If a watch is cut short instead, they list again.
 var ErrDraining = errors.New("the gateway is draining")
 
 // drainable is the body of a watch, which ends without an error if the gateway drains.

@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// ErrDenied means that a request was denied. The token, if it was made with one, is of no use any more.
+// ErrDenied means that a request was denied. Make a new token ("atollctl cluster token"), and join again with it.
 var ErrDenied = errors.New("the request was denied")
 
 // obtain gets a certificate and stores it. The result expires is the time at which the certificate expires.

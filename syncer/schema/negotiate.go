@@ -62,7 +62,8 @@ func Negotiate(sides ...Side) (*Negotiation, error) {
 	return &Negotiation{Schema: result, Differences: differences}, nil
 }
 
-// ConflictError is the error of Negotiate if no object is accepted by all sides.
+// ConflictError is the error of Negotiate if no object is accepted by all sides. Change the schema of one side at
+// the paths in Differences, or leave that side out.
 type ConflictError struct {
 	// Differences contain at least one difference whose Effect is Conflicts.
 	Differences []Difference

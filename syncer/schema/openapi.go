@@ -68,7 +68,8 @@ func (d *Document) Kinds() []runtimeschema.GroupVersionKind {
 	return out
 }
 
-// ErrNoSchema is returned if a document does not describe a kind.
+// ErrNoSchema means that a document does not describe a kind. Check the group and version, and that the API server
+// serves the kind; read the document again after the kind was installed.
 var ErrNoSchema = errors.New("the OpenAPI document does not describe this kind")
 
 // Schema returns the structural schema of a kind, for a CustomResourceDefinition. It returns [ErrNoSchema] if the

@@ -84,8 +84,8 @@ func New(api region.API, opts Options) (*Log, error) {
 	return &Log{client: api.Dynamic().Resource(operations), opts: opts}, nil
 }
 
-// InDoubtError means that it is unknown whether a change was stored, or will be stored later. The Log remains
-// usable: reading the entry shows the outcome.
+// InDoubtError means that it is unknown whether a change was stored, or will be stored later. Read the entry to see
+// the outcome. The Log remains usable.
 type InDoubtError struct {
 	Op  string // of the Log: "begin", "advance", ...
 	ID  string // of the entry
