@@ -7,6 +7,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +32,66 @@ func TestErrors(t *testing.T) {
 		t.Error(fault)
 	}
 	docpage.Page(t, pages, "errors.md", errorsPage(list), "make reference")
+}
+
+// Every kind is on the page, and every kind with conditions has their constants there.
+func TestCRDs(t *testing.T) {
+	crds, err := definitions(root + "/config/crd")
+	require.NoError(t, err)
+	require.Greater(t, len(crds), 8)
+	packages, err := library(root)
+	require.NoError(t, err)
+	page := crdsPage(crds, packages)
+	for _, crd := range crds {
+		kind := crd.Spec.Names.Kind
+		require.Contains(t, page, "\n### spec of "+kind+"\n")
+		status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+		_, ok := status.Properties["conditions"]
+		require.Equal(t, ok, strings.Contains(page, "\n### Conditions of "+kind+"\n"), kind)
+		require.Equal(t, ok, strings.Contains(page, "\n### Reasons of "+kind+"\n"), kind)
+	}
+	docpage.Page(t, pages, "crds.md", page, "make reference")
+}
+
+const definition = `
+spec:
+  group: example.org
+  names: {kind: Sample, plural: samples}
+  scope: Namespaced
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            required: [size]
+            properties:
+              size: {type: integer, minimum: 1, default: 2, description: "Size is a number | of parts."}
+              parts:
+                type: array
+                maxItems: 3
+                items:
+                  x-kubernetes-validations: [{rule: "self.a != ''", message: a part has a name}]
+                  properties: {a: {type: string, enum: [x, "y"]}}
+              others:
+                type: object
+                additionalProperties: {properties: {a: {type: string, enum: [x, "y"]}}}
+`
+
+func TestFields(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sample.yaml"), []byte(definition), 0o600))
+	crds, err := definitions(dir)
+	require.NoError(t, err)
+	page := crdsPage(crds, nil)
+	for _, row := range []string{
+		"| `spec.size` | integer | `2` | required; at least 1 | Size is a number \\| of parts. |\n",
+		"| `spec.others.*.a` | string |  | `x`, `y` |  |\n",
+		"| `spec.parts` | list of any |  | at most 3 items |  Its fields are those of `spec.others.*` of Sample. |\n",
+		"| `spec.parts[]` | a part has a name |\n",
+	} {
+		require.Contains(t, page, row)
+	}
 }
 
 const sample = `package sample
