@@ -65,7 +65,7 @@ func TestCompatibilityPackages(t *testing.T) {
 	require.Greater(t, packages, 20)
 }
 
-var code = regexp.MustCompile("(?s)```.*?```")
+var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 
