@@ -22,10 +22,10 @@ var (
 	ErrAborted = errors.New("aborted: nothing is in effect")
 
 	// ErrEnded means that an operation is not in effect and never will be again, but may have been
-	// in effect for a while: its commit may have been applied before the object was removed. Check
-	// the work that relied on the object, and submit the operation again if it is still wanted. If
-	// the error wraps ErrReturned, too, the primary's peer was restored since, and it is unknown
-	// whether the operation was in effect there.
+	// in effect for a while, until its object was removed. Check the work that relied on the
+	// object, and submit the operation again if it is still wanted. If the error wraps ErrReturned,
+	// too, the primary's peer was restored since, and it is unknown whether the operation was in
+	// effect there.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
 	// ErrNotFound means that no peer holds a committed object with the requested name and, if the

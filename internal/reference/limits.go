@@ -4,7 +4,7 @@
 package reference
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -84,10 +84,13 @@ func between[N int64 | float64](unit string, least, most *N) string {
 	case least == nil && most == nil:
 		return ""
 	case most == nil:
-		return fmt.Sprintf("at least %v%s", *least, unit)
+		return "at least " + number(*least) + unit
 	case least == nil:
-		return fmt.Sprintf("at most %v%s", *most, unit)
+		return "at most " + number(*most) + unit
 	default:
-		return fmt.Sprintf("%v to %v%s", *least, *most, unit)
+		return number(*least) + " to " + number(*most) + unit
 	}
 }
+
+// number writes large numbers without an exponent.
+func number[N int64 | float64](n N) string { return strconv.FormatFloat(float64(n), 'f', -1, 64) }
