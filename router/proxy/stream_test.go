@@ -38,6 +38,7 @@ func TestOutputAfterTheInputIsRefused(t *testing.T) {
 		reader := bufio.NewReader(mine)
 		answer, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close()) // which is empty
 		require.Equal(t, http.StatusSwitchingProtocols, answer.StatusCode)
 		_, err = io.WriteString(mine, "input for a command that has ended")
 		require.NoError(t, err)
