@@ -111,7 +111,11 @@ func TestPlans(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			began := time.Now()
 			singles, pairs := size(t, s.sample, s.full, s.pairs)
-			report := perturb.Find(t, s.scenario(), perturb.Options{Plans: singles, Pairs: pairs, Seed: seed, Only: func(p perturb.Plan) bool {
+			scenario := s.scenario()
+			if testing.Short() {
+				scenario.Rest = 10 * time.Minute
+			}
+			report := perturb.Find(t, scenario, perturb.Options{Plans: singles, Pairs: pairs, Seed: seed, Only: func(p perturb.Plan) bool {
 				left := leftOut[s.name]
 				return tested(p) && (left == nil || !slices.ContainsFunc(p, left))
 			}})

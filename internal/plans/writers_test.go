@@ -187,6 +187,9 @@ func loopOfCaller() string {
 // table of fields_test.go. With ATOLL_PLANS it also runs that many plans of each scenario. Each
 // field must have one writer, or a row in turns that describes how several loops take turns.
 func TestWriters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestPlans runs the same loops; this test without -short judges their writes")
+	}
 	w := newWriters()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
