@@ -129,7 +129,7 @@ func unreadPeers(results region.Results[[]unstructured.Unstructured]) []string {
 
 func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool, unread []string) error {
 	reserved := 0
-	l := listing{columns: columns(kind, all)}
+	l := listing{columns: columns(kind, all), wide: []string{"Operation", "UID"}}
 	if all {
 		for _, c := range copies {
 			l.items = append(l.items, s.row(kind, c, nil))
@@ -279,7 +279,11 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 			cells = append(cells, s.current(c, group))
 		}
 	}
-	return item{cells: append(cells, s.age(c.obj)), object: c.obj}
+	operation := ""
+	if c.fanout.Claim != nil {
+		operation = c.fanout.Claim.Operation
+	}
+	return item{cells: append(cells, s.age(c.obj), or(operation), string(c.obj.GetUID())), object: c.obj}
 }
 
 // current returns the number of peers in which c's content is known to be in effect, and the number

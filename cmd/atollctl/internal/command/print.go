@@ -16,12 +16,13 @@ import (
 
 const (
 	formatTable = "table"
+	formatWide  = "wide"
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 	formatName  = "name"
 )
 
-var formats = []string{formatTable, formatJSON, formatYAML, formatName}
+var formats = []string{formatTable, formatWide, formatJSON, formatYAML, formatName}
 
 func checkFormat(format string) error {
 	if slices.Contains(formats, format) {
@@ -37,6 +38,7 @@ const group = "atollctl.atoll.dev/v1alpha1"
 // programs.
 type listing struct {
 	columns []string
+	wide    []string // further columns of the format wide, which follow the columns
 	items   []item
 	single  bool // print the object itself, not a list of one
 }
@@ -72,7 +74,7 @@ func (s *session) print(l listing) error {
 		}
 		return nil
 	default:
-		return l.table(s.out)
+		return l.table(s.out, s.wide)
 	}
 }
 
@@ -87,15 +89,19 @@ func (l listing) objects(out io.Writer, p printers.ResourcePrinter) error {
 	return p.PrintObj(list, out)
 }
 
-func (l listing) table(out io.Writer) error {
+func (l listing) table(out io.Writer, wide bool) error {
 	table := &metav1.Table{}
-	for _, name := range l.columns {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	for i, name := range slices.Concat(l.columns, l.wide) {
+		column := metav1.TableColumnDefinition{Name: name, Type: "string"}
+		if i >= len(l.columns) {
+			column.Priority = 1 // only in the format wide
+		}
+		table.ColumnDefinitions = append(table.ColumnDefinitions, column)
 	}
 	for _, it := range l.items {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: it.cells, Object: runtime.RawExtension{Object: it.object}})
 	}
-	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, out)
+	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(table, out)
 }
 
 // or returns value, or "-" if value is empty.

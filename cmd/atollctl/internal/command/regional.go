@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/watch"
@@ -41,6 +42,7 @@ func (sel *selection) flags(c *cobra.Command) {
 
 func (s *session) get() *cobra.Command {
 	var sel selection
+	var watch bool
 	c := &cobra.Command{
 		Use:   "get TYPE [NAME]",
 		Short: "Show the objects of a type in all regions",
@@ -61,13 +63,19 @@ is 4.`,
 			if err != nil {
 				return err
 			}
-			if len(args) == 2 {
+			switch {
+			case watch && len(args) == 2:
+				return badInput("select it with --selector", "--watch of one object is not supported")
+			case watch:
+				return s.watchAll(ctx, api, gvr, sel)
+			case len(args) == 2:
 				return s.getOne(ctx, api, gvr, sel, args[1])
 			}
 			return s.getAll(ctx, api, gvr, sel)
 		}),
 	}
 	sel.flags(c)
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show each change too, as the command watch does")
 	return c
 }
 
@@ -175,13 +183,13 @@ func (s *session) getOne(ctx context.Context, api *aggregate.API, gvr schema.Gro
 	case err != nil:
 		return err
 	}
-	l := listing{columns: regionalColumns, items: []item{s.regional(o)}, single: true}
+	l := listing{columns: regionalColumns, wide: regionalWide, items: []item{s.regional(o)}, single: true}
 	return s.print(l)
 }
 
 func (s *session) getAll(ctx context.Context, api *aggregate.API, gvr schema.GroupVersionResource, sel selection) error {
 	ctx, report := aggregate.WithReport(aggregate.WithPolicy(ctx, aggregate.BestEffort()))
-	l := listing{columns: regionalColumns}
+	l := listing{columns: regionalColumns, wide: regionalWide}
 	opts := metav1.ListOptions{Limit: pageSize, LabelSelector: sel.selector}
 	for {
 		page, err := api.Reader(sel.namespace, gvr).ListAll(ctx, opts)
@@ -237,7 +245,10 @@ func (s *session) watchAll(ctx context.Context, api *aggregate.API, gvr schema.G
 	return nil
 }
 
-var regionalColumns = []string{"Region", "Namespace", "Name", "Age"}
+var (
+	regionalColumns = []string{"Region", "Namespace", "Name", "Age"}
+	regionalWide    = []string{"UID", "Labels"}
+)
 
 func (s *session) regional(o *unstructured.Unstructured) item {
 	o.SetManagedFields(nil)
@@ -246,5 +257,5 @@ func (s *session) regional(o *unstructured.Unstructured) item {
 	if created := o.GetCreationTimestamp(); !created.IsZero() {
 		age = duration.HumanDuration(s.now().Sub(created.Time).Round(time.Second))
 	}
-	return item{cells: []any{k.String(), or(o.GetNamespace()), o.GetName(), age}, object: o}
+	return item{cells: []any{k.String(), or(o.GetNamespace()), o.GetName(), age, string(o.GetUID()), or(labels.FormatLabels(o.GetLabels()))}, object: o}
 }

@@ -70,6 +70,7 @@ type session struct {
 	shared      string // --log: the log of a central plane
 	timeout     time.Duration
 	output      string
+	wide        bool // output is a table with all columns
 	verbose     bool
 
 	steps   sync.Mutex
@@ -124,7 +125,7 @@ the operation. The peers decide whether it is committed, as with a file.
 	flags.BoolVar(&s.createWAL, "create-wal", false, "begin a log where --wal names none, instead of exiting with 2")
 	flags.StringVar(&s.shared, "log", "", "instead of --wal: the log of a central plane that several coordinators share,\nas `kube:kubeconfig`")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
-	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")
+	flags.StringVarP(&s.output, "output", "o", formatTable, "table, wide, json, yaml or name")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol, and log lines, to standard error")
 	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.contextNames(), cobra.ShellCompDirectiveNoFileComp
@@ -160,6 +161,9 @@ func refuseStray(c *cobra.Command) {
 func (s *session) checkFlags() error {
 	if err := checkFormat(s.output); err != nil {
 		return err
+	}
+	if s.output == formatWide {
+		s.output, s.wide = formatTable, true
 	}
 	if s.shared != "" && s.wal != "" {
 		return badInput("use one of them", "--wal and --log both name a log")
