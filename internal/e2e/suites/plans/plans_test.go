@@ -23,9 +23,9 @@ import (
 
 // A splitter and two syncers run on real API servers. In each run one fault hits one of their
 // writes or watch events. The loops reach the same end state as without faults, and stop writing. A
-// plan is one such fault; ATOLL_PLANS is the number of plans to run (default 6), and 0 means all.
+// plan is one such fault; ATOLL_PLANS is the number of plans to run (default 3), and 0 means all.
 func TestPlans(t *testing.T) {
-	plans, err := strconv.Atoi(cmp.Or(os.Getenv("ATOLL_PLANS"), "6"))
+	plans, err := strconv.Atoi(cmp.Or(os.Getenv("ATOLL_PLANS"), "3"))
 	require.NoError(t, err, "ATOLL_PLANS is a number of plans")
 	report := perturb.Explore(t, workloads(t), perturb.Options{Real: true, Plans: plans, Only: func(p perturb.Plan) bool {
 		return !strings.HasPrefix(p[0].At.Loop, clusterOf)

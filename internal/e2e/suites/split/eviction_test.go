@@ -42,16 +42,17 @@ func (w *world) evictions() {
 		return nil
 	})
 	fewest, _ := w.sample("web: ready pods", w.ready, func() {
-		errs := make([]error, len(drained))
+		errs, refused := make([]error, len(drained)), make([]int, len(drained))
 		var drains sync.WaitGroup
 		for i, cluster := range drained {
-			drains.Go(func() { errs[i] = w.drainNode(cluster) })
+			drains.Go(func() { refused[i], errs[i] = w.drainNode(cluster) })
 		}
 		drains.Wait()
 		require.NoError(w.t, errors.Join(errs...))
+		require.NotContains(w.t, refused, 0, "each cluster has refused evictions")
 		w.divided(deployments, "web", map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7})
 	})
-	require.Equal(w.t, 14, fewest)
+	require.GreaterOrEqual(w.t, fewest, 14)
 
 	w.delete("upstream", budgets, "web")
 	w.gone(budgets, "web", clusterNames...)
@@ -108,31 +109,34 @@ func (w *world) cordon(cluster string, is bool) {
 	require.NoError(w.t, err)
 }
 
-// drainNode cordons node-1 of a cluster and evicts its pods of web, as `kubectl drain` does.
-func (w *world) drainNode(cluster string) error {
+// drainNode cordons node-1 of a cluster and evicts its pods of web, as `kubectl drain` does. It returns how many evictions
+// the budget refused.
+func (w *world) drainNode(cluster string) (refused int, err error) {
 	w.cordon(cluster, true)
 	ctx, cancel := context.WithTimeout(w.t.Context(), long)
 	defer cancel()
 	for {
 		list, err := w.of(cluster, pods).List(ctx, metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "spec.nodeName=node-1"})
 		if err != nil {
-			return fmt.Errorf("drain %s: %w", cluster, err)
+			return refused, fmt.Errorf("drain %s: %w", cluster, err)
 		}
 		if len(list.Items) == 0 {
-			return nil
+			return refused, nil
 		}
 		for _, pod := range list.Items {
 			_, err := w.of(cluster, pods).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": pod.GetName(), "namespace": pod.GetNamespace()},
 			}}, metav1.CreateOptions{}, "eviction")
-			if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("evict %s of %s: %w", pod.GetName(), cluster, err)
+			if apierrors.IsTooManyRequests(err) {
+				refused++
+			} else if err != nil && !apierrors.IsNotFound(err) {
+				return refused, fmt.Errorf("evict %s of %s: %w", pod.GetName(), cluster, err)
 			}
 		}
 		select {
 		case <-time.After(200 * time.Millisecond): // the budget refuses evictions for some time
 		case <-ctx.Done():
-			return fmt.Errorf("drain %s: %d pods are left: %w", cluster, len(list.Items), ctx.Err())
+			return refused, fmt.Errorf("drain %s: %d pods are left: %w", cluster, len(list.Items), ctx.Err())
 		}
 	}
 }

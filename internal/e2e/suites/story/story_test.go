@@ -38,7 +38,7 @@ func regionOf(p *plane.Plane) string { return p.Name() + "-1." + provider }
 // TestStory plays the life of an installation. Each chapter lasts until its event has happened and each user has
 // made some more steps. No request may fail, except those to a region that is away.
 func TestStory(t *testing.T) {
-	steps := int64(ctltest.Count(t, "ATOLL_STEPS", 2)) // of each user in each chapter
+	steps := int64(ctltest.Count(t, "ATOLL_STEPS", 1)) // of each user in each chapter
 	w := newWorld(t, users)
 	f := newFigures()
 	ap, eu, us := w.peers[0], w.peers[1], w.peers[2]
