@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -97,6 +98,9 @@ func fingerprint(c *rest.Config, more ...string) string {
 	}
 	if c.ExecProvider != nil {
 		_, _ = fmt.Fprintf(h, "%q %q %#v\n", c.ExecProvider.Command, c.ExecProvider.Args, c.ExecProvider.Env)
+		if info, ok := c.ExecProvider.Config.(*runtime.Unknown); ok {
+			_, _ = fmt.Fprintf(h, "%q\n", info.Raw)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

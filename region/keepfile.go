@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -175,18 +176,25 @@ func kubeconfigOf(c Credentials, trust Trust) *clientcmdv1.Config {
 // kubeconfigFor returns a kubeconfig with the fields of c that a kubeconfig can have.
 func kubeconfigFor(c *rest.Config) *clientcmdv1.Config {
 	const name = "kept"
+	var extensions []clientcmdv1.NamedExtension
 	user := clientcmdv1.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
 	if e := c.ExecProvider; e != nil {
 		user.Exec = &clientcmdv1.ExecConfig{
 			Command: e.Command, Args: e.Args, APIVersion: e.APIVersion, ProvideClusterInfo: e.ProvideClusterInfo,
 			InteractiveMode: clientcmdv1.ExecInteractiveMode(e.InteractiveMode),
 		}
+		for _, v := range e.Env {
+			user.Exec.Env = append(user.Exec.Env, clientcmdv1.ExecEnvVar{Name: v.Name, Value: v.Value})
+		}
+		if info, ok := e.Config.(*runtime.Unknown); ok {
+			extensions = []clientcmdv1.NamedExtension{{Name: pluginConfig, Extension: runtime.RawExtension{Raw: info.Raw}}}
+		}
 	}
 	return &clientcmdv1.Config{
 		APIVersion: "v1", Kind: "Config", CurrentContext: name,
 		Clusters: []clientcmdv1.NamedCluster{{Name: name, Cluster: clientcmdv1.Cluster{
 			Server: c.Host + c.APIPath, CertificateAuthorityData: c.CAData, TLSServerName: c.ServerName,
-			InsecureSkipTLSVerify: c.Insecure, DisableCompression: c.DisableCompression,
+			InsecureSkipTLSVerify: c.Insecure, DisableCompression: c.DisableCompression, Extensions: extensions,
 		}}},
 		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: name, AuthInfo: user}},
 		Contexts:  []clientcmdv1.NamedContext{{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: name}}},

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -27,6 +28,7 @@ const maxKubeconfig = 1 << 20
 // token and client certificate data. File paths and impersonation cannot be allowed.
 type Trust struct {
 	Exec     []string             // absolute paths of credential plugins that may run, with the arguments of the kubeconfig, which may name them without the directory
+	Env      []string             // names of variables that the kubeconfig may set for a plugin of Exec, such as AWS_PROFILE
 	Proxy    func(*url.URL) error // nil rejects proxy-url
 	Server   func(*url.URL) error // nil accepts any https address
 	Insecure bool                 // insecure-skip-tls-verify, for demonstrations
@@ -54,6 +56,7 @@ func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
 	if err := readUser(config, &k.AuthInfos[0].AuthInfo, trust); err != nil {
 		return Credentials{}, err
 	}
+	readPluginConfig(config, &k.Clusters[0].Cluster)
 	return Credentials{config: config, fingerprint: fingerprint(config, k.Clusters[0].Cluster.ProxyURL)}, nil
 }
 
@@ -256,12 +259,17 @@ func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error
 	if e.InteractiveMode == clientcmdv1.AlwaysExecInteractiveMode {
 		return &FieldError{Field: at + ".interactiveMode", Reason: "asks at a terminal", Accept: "Never"}
 	}
-	if len(e.Env) > 0 {
-		return &FieldError{Field: at + ".env", Reason: "changes what the program does, for example by LD_PRELOAD", Accept: "args, or the environment of this process"}
+	var env []clientcmdapi.ExecEnvVar
+	for _, v := range e.Env {
+		if !slices.Contains(trust.Env, v.Name) || strings.ContainsRune(v.Value, 0) {
+			return &FieldError{Field: at + ".env", Reason: "changes what the program does, for example by LD_PRELOAD", Accept: "args, a variable whose name is in Trust.Env, or the environment of this process"}
+		}
+		env = append(env, clientcmdapi.ExecEnvVar{Name: v.Name, Value: v.Value})
 	}
 	config.ExecProvider = &clientcmdapi.ExecConfig{
 		Command:            command,
 		Args:               slices.Clone(e.Args),
+		Env:                env,
 		APIVersion:         e.APIVersion,
 		ProvideClusterInfo: e.ProvideClusterInfo,
 		InteractiveMode:    clientcmdapi.NeverExecInteractiveMode,
@@ -272,4 +280,19 @@ func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error
 		},
 	}
 	return nil
+}
+
+// pluginConfig is the extension of a cluster that client-go passes on to plugins with provideClusterInfo.
+const pluginConfig = "client.authentication.k8s.io/exec"
+
+// readPluginConfig keeps what the cluster's entry has for the plugin. The plugin may run, so it may also read this.
+func readPluginConfig(config *rest.Config, c *clientcmdv1.Cluster) {
+	if config.ExecProvider == nil || !config.ExecProvider.ProvideClusterInfo {
+		return
+	}
+	for _, e := range c.Extensions {
+		if e.Name == pluginConfig && len(e.Extension.Raw) > 0 {
+			config.ExecProvider.Config = &runtime.Unknown{Raw: slices.Clone(e.Extension.Raw), ContentType: runtime.ContentTypeJSON}
+		}
+	}
 }

@@ -141,6 +141,12 @@ func TestTrust(t *testing.T) {
 		{"exec by way of dots", exec(clientcmdv1.ExecConfig{Command: "/opt/../opt/login"}), Trust{Exec: []string{"/opt/../opt/login"}}, "users[0].user.exec"},
 		{"exec with environment", exec(clientcmdv1.ExecConfig{Command: "/opt/login", Env: []clientcmdv1.ExecEnvVar{{Name: "LD_PRELOAD"}}}),
 			Trust{Exec: []string{"/opt/login"}}, "users[0].user.exec.env"},
+		{"exec with an allowed variable", exec(clientcmdv1.ExecConfig{Command: "/opt/login", Env: []clientcmdv1.ExecEnvVar{{Name: "AWS_PROFILE", Value: "eu"}}}),
+			Trust{Exec: []string{"/opt/login"}, Env: []string{"AWS_PROFILE"}}, ""},
+		{"exec with another variable", exec(clientcmdv1.ExecConfig{Command: "/opt/login", Env: []clientcmdv1.ExecEnvVar{{Name: "AWS_PROFILE"}, {Name: "PATH"}}}),
+			Trust{Exec: []string{"/opt/login"}, Env: []string{"AWS_PROFILE"}}, "users[0].user.exec.env"},
+		{"exec with a variable that no process can have", exec(clientcmdv1.ExecConfig{Command: "/opt/login", Env: []clientcmdv1.ExecEnvVar{{Name: "A", Value: "\x00"}}}),
+			Trust{Exec: []string{"/opt/login"}, Env: []string{"A"}}, "users[0].user.exec.env"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			creds, err := ParseKubeconfig(kubeconfig(t, "https://10.0.0.1", ca.pem, tt.edit), tt.trust)
@@ -154,6 +160,36 @@ func TestTrust(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A plugin that asks for the cluster receives the cluster's own settings for it, also from a kept file. Other credentials
+// for the same server have another fingerprint.
+func TestPluginSettings(t *testing.T) {
+	ca := newAuthority(t)
+	trust := Trust{Exec: []string{"/opt/login"}, Env: []string{"AWS_PROFILE"}}
+	parse := func(profile, settings string, asks bool) Credentials {
+		creds, err := ParseKubeconfig(kubeconfig(t, "https://10.0.0.1", ca.pem, func(k *clientcmdv1.Config) {
+			k.Clusters[0].Cluster.Extensions = []clientcmdv1.NamedExtension{{Name: pluginConfig, Extension: runtime.RawExtension{Raw: []byte(settings)}}}
+			k.AuthInfos[0].AuthInfo = clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+				Command: "/opt/login", APIVersion: "client.authentication.k8s.io/v1", ProvideClusterInfo: asks,
+				Env: []clientcmdv1.ExecEnvVar{{Name: "AWS_PROFILE", Value: profile}},
+			}}
+		}), trust)
+		require.NoError(t, err)
+		return creds
+	}
+	eu := parse("eu", `{"clusterName":"eu"}`, true)
+	require.Equal(t, &runtime.Unknown{Raw: []byte(`{"clusterName":"eu"}`), ContentType: runtime.ContentTypeJSON}, eu.config.ExecProvider.Config)
+	require.Equal(t, "eu", eu.config.ExecProvider.Env[0].Value)
+	require.NotEqual(t, eu.fingerprint, parse("eu", `{"clusterName":"us"}`, true).fingerprint)
+	require.NotEqual(t, eu.fingerprint, parse("us", `{"clusterName":"eu"}`, true).fingerprint)
+	require.Nil(t, parse("eu", `{"clusterName":"eu"}`, false).config.ExecProvider.Config)
+
+	kept, err := json.Marshal(kubeconfigOf(eu, trust))
+	require.NoError(t, err)
+	again, err := ParseKubeconfig(kept, trust)
+	require.NoError(t, err)
+	require.Equal(t, eu.fingerprint, again.fingerprint)
 }
 
 func TestCredentialsShowNoSecret(t *testing.T) {
