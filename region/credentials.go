@@ -72,8 +72,9 @@ func FromConfig(c *rest.Config) (Credentials, error) {
 
 // copyConfig makes a deep copy, including the parts that rest.CopyConfig shares.
 func copyConfig(c *rest.Config) *rest.Config {
-	config := rest.CopyConfig(c)
-	config.ExecProvider = c.ExecProvider.DeepCopy()
+	own := *c
+	own.ExecProvider = c.ExecProvider.DeepCopy() // rest.CopyConfig writes to the ExecProvider of its argument
+	config := rest.CopyConfig(&own)
 	for _, data := range []*[]byte{&config.CAData, &config.CertData, &config.KeyData} {
 		*data = slices.Clone(*data)
 	}

@@ -50,7 +50,7 @@ func newGeneration(number uint64, creds Credentials) (*generation, error) {
 		number: number, creds: creds, base: base,
 		superseded: make(chan struct{}), flights: make(map[*flight]struct{}),
 	}
-	own := rest.CopyConfig(creds.config)
+	own := copyConfig(creds.config)
 	own.UserAgent = ""
 	if g.own, err = rest.TransportFor(own); err != nil {
 		return nil, err
