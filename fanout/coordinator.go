@@ -148,7 +148,8 @@ func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (
 // Agree is Add for content that is decided once, such as a generated password or a CA. The first
 // caller's content wins. Every caller gets the object with this content, read from the primary's
 // peer. Agree is only for kinds that exist Everywhere. The errors are those of Add, but an existing
-// object is not an error.
+// object is not an error, also while a peer with one of its replicas does not answer. Then Agree
+// changes nothing: it sends one create, which the API server rejects.
 func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
 	op, r, err := c.submitter.add(ctx, obj, opts, true)
 	if err != nil {

@@ -40,7 +40,8 @@ type Kind struct {
 	// Kind is the object's kind, such as "ServiceCluster".
 	Kind string
 
-	// Namespaced is set if the resource is namespaced.
+	// Namespaced is set if the resource is namespaced. The namespace of an object must exist in every peer, or Add and
+	// Adopt fail: Atoll creates only the namespaces of Accounts.
 	Namespaced bool
 
 	// Mode selects which objects the other peers hold for a committed primary: guards or replicas.
@@ -104,7 +105,8 @@ type Kind struct {
 	// coordinator last read it. It is called at least once, so it must be idempotent. It may be called
 	// late, when another coordinator has finished the removal and the name was added again: it must
 	// not touch results of an object with another claim. An error delays the removal, and the call is
-	// retried. May be nil.
+	// retried. May be nil. For a kind that exists Once, set a finalizer of your own on the primary, and do this work
+	// before you remove the finalizer: a removal waits for it.
 	Released func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 }
 
@@ -122,5 +124,23 @@ func ServiceClusters() Kind {
 		Namespaced: true,
 		Mode:       Once,
 		Within:     schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"},
+	}
+}
+
+// Secrets returns the kind v1 Secret, for Secrets of type Opaque that are the same in every peer, such as a generated
+// password: see Coordinator.Agree. The claim is in the annotation fanout.atoll.dev/claim, which the objects of
+// AdmissionPolicy protect. A Secret has no data until it is committed.
+func Secrets() Kind {
+	return Kind{
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
+		Kind:       "Secret",
+		Namespaced: true,
+		Mode:       Everywhere,
+		Claim:      InAnnotation(ours + "claim"),
+		Inert: func(secret *unstructured.Unstructured) error {
+			delete(secret.Object, "data")
+			delete(secret.Object, "stringData")
+			return nil
+		},
 	}
 }

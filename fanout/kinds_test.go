@@ -55,7 +55,7 @@ func TestAgreeOnASecret(t *testing.T) {
 	passwords := make([]string, coordinators)
 	var wg sync.WaitGroup
 	for i := range coordinators {
-		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}, LeaseTimeout: 5 * time.Second})
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{fanout.Secrets()}, LeaseTimeout: 5 * time.Second})
 		wg.Go(func() {
 			// The coordinators begin at different peers.
 			opts := fanout.AddOptions{Target: peers[i%len(peers)]}
@@ -78,18 +78,18 @@ func TestAgreeOnASecret(t *testing.T) {
 	for _, peer := range peers {
 		conn, err := r.Conn(peer)
 		require.NoError(t, err)
-		obj, err := conn.Dynamic().Resource(secretKind().Resource).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
+		obj, err := conn.Dynamic().Resource(fanout.Secrets().Resource).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 		data, _, _ := unstructured.NestedString(obj.Object, "data", "password")
 		require.Equal(t, passwords[0], data, peer)
 	}
-	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{fanout.Secrets()}})
 	requireClean(t, c)
 
 	op, err := c.Update(t.Context(), newSecret(name, "rotated"), fanout.AddOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, op.Revision)
-	op, err = c.Remove(t.Context(), secretKind().GroupKind(), key("default", name), fanout.RemoveOptions{})
+	op, err = c.Remove(t.Context(), fanout.Secrets().GroupKind(), key("default", name), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, op.State)
 	requireClean(t, c)
@@ -106,7 +106,7 @@ func TestAReservedSecretIsInert(t *testing.T) {
 		if err != nil {
 			return
 		}
-		obj, err := conn.Dynamic().Resource(secretKind().Resource).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
+		obj, err := conn.Dynamic().Resource(fanout.Secrets().Resource).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -114,7 +114,7 @@ func TestAReservedSecretIsInert(t *testing.T) {
 		}
 	}
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{
-		Kinds: []fanout.Kind{secretKind()},
+		Kinds: []fanout.Kind{fanout.Secrets()},
 		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 			if e.Done && e.Verb == "create" {
 				look(e.Peer)

@@ -4,7 +4,11 @@
 package fanout
 
 import (
+	"errors"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region"
@@ -66,8 +70,8 @@ type Operation struct {
 	// known, or if the operation was logged by a version that did not store it.
 	UID types.UID
 	// Object is the primary as its API server last returned it to the operation, with claim, UID and
-	// resourceVersion: an update or a status update can begin with it. Kind.Activate may have
-	// changed it since, as it writes the status of Accounts. It is nil for a removal, for an
+	// resourceVersion: an update or a status update can begin with it, and Into makes it a typed
+	// object. Kind.Activated may have changed it since, as it writes the status of Accounts. It is nil for a removal, for an
 	// operation that is not committed, and if the result comes from the log. The caller may change
 	// it.
 	Object *unstructured.Unstructured
@@ -85,4 +89,16 @@ type Operation struct {
 	AlreadyDone bool
 	// Peers are the results by peer. Err is set for a peer that has not confirmed the operation.
 	Peers region.Results[PeerState]
+}
+
+// Into replaces obj, a pointer to an object of the kind's Go type, by Operation.Object, so that a typed client can update
+// it. The error means that Operation.Object is nil, or has a field that obj cannot hold; then obj is of no use.
+func (o *Operation) Into(obj Object) error {
+	if o.Object == nil {
+		return errors.New("fanout: the operation has no object: read the object from its peer")
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object.Object, obj); err != nil {
+		return fmt.Errorf("fanout: convert %s to %T: %w", o.Object.GetKind(), obj, err)
+	}
+	return nil
 }

@@ -20,6 +20,13 @@ var fanoutSchema []byte
 //   - give spec the default {}, or make it required, so that the rules are evaluated when
 //     a client leaves spec out.
 //
+// With controller-gen, a field of type *Fanout with the JSON name fanout gives the schema of the field;
+// specRules become XValidation markers of the type of spec. examples/operator/v1 shows both, and a
+// test that compares them with Schema.
+//
+// A guard has no payload, so no other field of spec may be required (unless fanout.Kind.Guard fills
+// it in) or have a default.
+//
 // Rules about the payload (immutable while Reserved, none on a guard) depend on the fields
 // of the kind, so the author of the kind adds them. The caller may change the returned
 // values. The error means that the embedded schema is damaged.
