@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/atoll-dev/atoll/internal/logtest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -231,6 +233,19 @@ func TestInAManager(t *testing.T) {
 
 	failed := errors.New("failed")
 	require.ErrorIs(t, Loop(func(context.Context) error { return failed }).Start(t.Context()), failed)
+}
+
+// A loop has the logger of its context, or that of controller-runtime. A manager starts it with a context without one.
+func TestTheLoggerOfALoop(t *testing.T) {
+	loop := Loop(func(ctx context.Context) error {
+		logger, err := logr.FromContext(ctx)
+		logger.Info("running")
+		return err
+	})
+	require.NoError(t, loop.Start(t.Context()))
+	lines := logtest.New()
+	require.NoError(t, loop.Start(logr.NewContext(t.Context(), lines.Logger())))
+	lines.Await(t, "running")
 }
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}

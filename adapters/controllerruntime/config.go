@@ -18,6 +18,10 @@ import (
 // this process. Set BearerToken, or what else h authenticates callers by. A client, an informer or a cluster.Cluster of
 // the Config has the objects of all regions, named NAME@REGION where several regions may have the name. It works for
 // everything except upgraded streams.
+//
+// A cache of the Config syncs when every region has answered once, because a list without a region would look as if its
+// objects were deleted. A controller that must start while a region is away uses the clusters of Clusters instead, or
+// package adapters/multicluster.
 func Config(h http.Handler) *rest.Config {
 	return &rest.Config{Host: "http://all-regions.invalid/regions/*", Transport: transport{h}, QPS: -1}
 }
