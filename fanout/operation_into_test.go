@@ -29,7 +29,7 @@ func TestInto(t *testing.T) {
 		require.NoError(t, op.Into(db))
 		require.Equal(t, op.UID, db.UID)
 		require.Equal(t, read(t, clustersIn(t, r, "us-east", acme), "db").GetResourceVersion(), db.ResourceVersion)
-		require.EqualValues(t, "us-east", db.Spec.Fanout.Claim.Target)
+		require.Equal(t, "us-east", db.Spec.Fanout.Claim.Target)
 		require.Empty(t, db.Spec.Metadata.Description)
 		require.ErrorContains(t, op.Into(&other{}), "fanout: convert ServiceCluster to *fanout_test.other: ")
 	}
