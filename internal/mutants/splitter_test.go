@@ -70,7 +70,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a Conflict at one shard ends the reconcile", "the other shards are written by the same plan",
-		"reconcile.go", "			return false, joined(append(errs, err))\n", "			errs = append(errs, err)\n", "TestAConflictEndsThePass",
+		"reconcile.go", "			return 0, joined(append(errs, err))\n", "			errs = append(errs, err)\n", "TestAConflictEndsThePass",
 	},
 	{
 		"a shard that waits is paused", "it rolls with the parent's strategy",
