@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/selector"
 )
 
 // The resources outside the core group that follow workloads.
@@ -61,20 +61,7 @@ func objectsIn(obj map[string]any, path ...string) (list []map[string]any) {
 // podSelector returns the selector of a NetworkPolicy.
 func podSelector(policy *unstructured.Unstructured) labels.Selector {
 	content, _, _ := unstructured.NestedMap(policy.Object, "spec", "podSelector")
-	return readSelector(content)
-}
-
-// readSelector returns the selector of an object. If it cannot be read, the result selects nothing.
-func readSelector(content map[string]any) labels.Selector {
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
-		return labels.Nothing()
-	}
-	s, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return s
+	return selector.Read(content)
 }
 
 // routes records the Services and Ingresses of all namespaces.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/internal/selector"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
@@ -65,11 +66,11 @@ func scales(obj *unstructured.Unstructured) belonging {
 
 // limits returns whether a PodDisruptionBudget selects the pods of a workload.
 func limits(obj *unstructured.Unstructured) belonging {
-	selector := labels.Nothing() // as without a selector
+	selects := labels.Nothing() // as without a selector
 	if content, ok, _ := unstructured.NestedMap(obj.Object, "spec", "selector"); ok {
-		selector = readSelector(content)
+		selects = selector.Read(content)
 	}
-	return func(w workload) bool { return selector.Matches(labels.Set(w.pods)) }
+	return func(w workload) bool { return selects.Matches(labels.Set(w.pods)) }
 }
 
 // newUndivided returns the objects of the undividedTypes that are not in placed.
