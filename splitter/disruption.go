@@ -9,12 +9,11 @@ import (
 	"math"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/atoll-dev/atoll/internal/selector"
 )
 
 // DisruptionBudgets returns the Follower of policy/v1 PodDisruptionBudgets. The clusters of the workloads that a budget
@@ -41,16 +40,8 @@ func (disruptionBudgets) follows(budget, workload *unstructured.Unstructured) bo
 	if !ok || err != nil {
 		return false // as for API servers
 	}
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
-		return false
-	}
-	selects, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
-		return false
-	}
 	pods, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
-	return selects.Matches(labels.Set(pods))
+	return selector.Read(content).Matches(labels.Set(pods))
 }
 
 func (disruptionBudgets) cut(budget *unstructured.Unstructured, at situation, have []Shard) (Plan, []Shard, error) {
@@ -139,25 +130,17 @@ func offset(all []disruptable, surplus int64) {
 // allowed returns how many of the desired replicas a budget allows to be unavailable. As API servers do, it rounds
 // percentages up, and allows nothing without a limit or with one that cannot be read.
 func allowed(budget *unstructured.Unstructured, desired int64) int64 {
-	resolve := func(field string) (int64, bool) {
+	limit := func(field string) (int64, bool) {
 		v, ok, err := unstructured.NestedFieldNoCopy(budget.Object, "spec", field)
 		if !ok || err != nil {
 			return 0, false
 		}
-		switch v := v.(type) {
-		case int64:
-			return max(0, v), true
-		case string:
-			limit := intstr.FromString(v)
-			n, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(replicas(desired)), true)
-			return int64(n), err == nil
-		}
-		return 0, false
+		return resolve(v, desired, true)
 	}
-	if n, ok := resolve("maxUnavailable"); ok {
+	if n, ok := limit("maxUnavailable"); ok {
 		return min(n, desired)
 	}
-	if n, ok := resolve("minAvailable"); ok {
+	if n, ok := limit("minAvailable"); ok {
 		return max(0, desired-n)
 	}
 	return 0

@@ -4,7 +4,6 @@
 package splitter
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,11 +24,14 @@ type Follower interface {
 	cut(parent *unstructured.Unstructured, at situation, have []Shard) (Plan, []Shard, error)
 }
 
-// situation is the state by which a Follower divides a parent.
+// situation is the state by which a parent is divided. A Kind needs only the clusters.
 type situation struct {
-	workloads []followed
 	clusters  []Cluster
-	turn      int64 // the number of the present turn
+	workloads []followed    // to which the parent of a Follower belongs
+	unread    bool          // the workloads are not all known
+	idle      bool          // there are none, so the parent has no shards
+	turn      int64         // the number of the present turn
+	next      time.Duration // until the next turn; zero for a Kind
 }
 
 // followed is a workload to which a parent of a Follower belongs.
@@ -57,9 +59,19 @@ func turnOf(now time.Time, length time.Duration) (turn int64, next time.Duration
 	return nanoseconds / int64(length), length - time.Duration(nanoseconds%int64(length))
 }
 
-// workloads returns the workloads to which a parent of k belongs. It returns false if they are not all known.
-func (s *Splitter) workloads(k *kindState, parent *unstructured.Unstructured, list []Cluster) (all []followed, known bool) {
-	follower, _ := k.kind.(Follower)
+// situation returns the state by which a parent of k is divided now.
+func (s *Splitter) situation(k *kindState, parent *unstructured.Unstructured, list []Cluster) situation {
+	at := situation{clusters: list}
+	if follower, ok := k.kind.(Follower); ok {
+		workloads, known := s.workloads(follower, parent, list)
+		at.workloads, at.unread, at.idle = workloads, !known, known && len(workloads) == 0
+		at.turn, at.next = turnOf(time.Now(), s.opts.Turn)
+	}
+	return at
+}
+
+// workloads returns the workloads to which a parent belongs. It returns false if they are not all known.
+func (s *Splitter) workloads(follower Follower, parent *unstructured.Unstructured, list []Cluster) (all []followed, known bool) {
 	for _, other := range s.kinds {
 		kind, ok := other.kind.(counting)
 		if !ok {
@@ -88,35 +100,10 @@ func (s *Splitter) workloads(k *kindState, parent *unstructured.Unstructured, li
 	return all, true
 }
 
-// idle reports whether a parent of a Follower belongs to no workload, so that it has no shards. It returns undecided if
-// the workloads are not known.
-func (s *Splitter) idle(k *kindState, parent *unstructured.Unstructured, list []Cluster) (idle, undecided bool) {
-	if _, ok := k.kind.(Follower); !ok {
-		return false, false
-	}
-	workloads, known := s.workloads(k, parent, list)
-	return known && len(workloads) == 0, !known
-}
-
 // duplicates reports whether each cluster gets all replicas of a workload.
 func (s *Splitter) duplicates(workload *unstructured.Unstructured, list []Cluster) bool {
 	d, _, err := s.opts.Place(workload, list)
 	return err == nil && d.Mode == Duplicate
-}
-
-// follow is cut for a parent that follows workloads.
-func (s *Splitter) follow(k *kindState, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
-	follower, _ := k.kind.(Follower)
-	workloads, known := s.workloads(k, parent, list)
-	if !known {
-		return Plan{}, nil, fmt.Errorf("splitter: the workloads of %s: %w", parent.GetName(), ErrUndecided)
-	}
-	turn, _ := turnOf(time.Now(), s.opts.Turn)
-	plan, shards, err := follower.cut(parent, situation{workloads: workloads, clusters: list, turn: turn}, have)
-	if err != nil {
-		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
-	}
-	return plan, shards, nil
 }
 
 // requeueFollowers requeues the parents that belong to a workload, or all parents of its namespace if it is gone.

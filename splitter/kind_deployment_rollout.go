@@ -193,30 +193,33 @@ func limits(obj *unstructured.Unstructured, desired int64) (unavailable, surge i
 	if recreates(obj) {
 		return desired, 0
 	}
-	resolve := func(field string, up bool) int64 {
+	limit := func(field string, up bool) int64 {
 		v, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "strategy", "rollingUpdate", field)
-		limit := intstr.FromString("25%")
-		switch v := v.(type) {
-		case string:
-			limit = intstr.FromString(v)
-		case int64:
-			return replicas(v)
-		default:
-			if ok {
-				return 0
-			}
+		if !ok {
+			v = "25%"
 		}
-		n, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(desired), up)
-		if err != nil {
-			return 0
-		}
-		return replicas(int64(n))
+		n, _ := resolve(v, desired, up)
+		return n
 	}
-	unavailable, surge = min(desired, resolve("maxUnavailable", false)), resolve("maxSurge", true)
+	unavailable, surge = min(desired, limit("maxUnavailable", false)), limit("maxSurge", true)
 	if unavailable == 0 && surge == 0 {
 		unavailable = 1
 	}
 	return unavailable, surge
+}
+
+// resolve returns the number of replicas that a field with a number or a percentage means. It returns false if the field
+// cannot be read.
+func resolve(v any, desired int64, up bool) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return replicas(v), true
+	case string:
+		limit := intstr.FromString(v)
+		n, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(replicas(desired)), up)
+		return replicas(int64(n)), err == nil
+	}
+	return 0, false
 }
 
 // recreates reports whether a Deployment has the strategy Recreate.

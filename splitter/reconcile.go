@@ -75,11 +75,11 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 		k.writes.forget(key)
 		return 0, nil
 	}
-	idle, undecided := s.idle(k, parent, list)
+	at := s.situation(k, parent, list)
 	switch {
-	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent) || idle:
+	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent) || at.idle:
 		return s.end(ctx, k, parent, mine)
-	case !known || undecided:
+	case !known || at.unread:
 		return 0, nil // all parents are requeued when the clusters and workloads are known
 	case unseen > 0:
 		return unseen, nil // a plan from a stale cache would remove the same replicas twice
@@ -91,7 +91,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 		_, err := k.apply(ctx, key, parent, mark)
 		return 0, err
 	}
-	soon, err := s.divide(ctx, k, parent, list, silent, mine)
+	soon, err := s.divide(ctx, k, parent, at, silent, mine)
 	return loop.Sooner(again, soon), err
 }
 
@@ -107,7 +107,7 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 // divide writes the desired shards of a parent, then the parent's status. It returns the time after which to requeue the
 // parent, zero for none: because the cache does not show a write yet, because another object has a shard's name, or
 // because something is not enough for all clusters, so that they take turns.
-func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (again time.Duration, err error) {
+func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, at situation, silent map[string]bool, mine []Shard) (again time.Duration, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
 		if !apierrors.IsConflict(err) {
@@ -115,7 +115,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		}
 		s.opts.Observer.divided(ctx, event)
 	}()
-	plan, want, err := s.cut(k, parent, list, mine)
+	plan, want, err := s.cut(k, parent, at, mine)
 	if errors.Is(err, ErrUndecided) {
 		return 0, nil
 	}
@@ -164,9 +164,8 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 	if taken != nil {
 		again = retried
 	}
-	if _, ok := k.kind.(Follower); ok && len(plan.Reasons) > 0 {
-		_, next := turnOf(time.Now(), s.opts.Turn)
-		again = loop.Sooner(again, next)
+	if len(plan.Reasons) > 0 {
+		again = loop.Sooner(again, at.next)
 	}
 	return again, s.report(ctx, k, parent, plan, parts, lost, taken)
 }

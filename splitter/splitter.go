@@ -242,23 +242,27 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 				have = s.have(have, &shards.Items[i], parent, silent)
 			}
 		}
-		plan, _, err := s.cut(k, parent, list, have)
+		plan, _, err := s.cut(k, parent, s.situation(k, parent, list), have)
 		return plan, err
 	}
 	return Plan{}, fmt.Errorf("splitter: no kind in Options.Kinds divides %s", parent.GroupVersionKind())
 }
 
-func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
-	kind, ok := k.kind.(Kind)
-	if !ok {
-		return s.follow(k, parent, list, have)
+func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, at situation, have []Shard) (plan Plan, shards []Shard, err error) {
+	switch kind := k.kind.(type) {
+	case Follower:
+		if at.unread {
+			return Plan{}, nil, fmt.Errorf("splitter: the workloads of %s: %w", parent.GetName(), ErrUndecided)
+		}
+		plan, shards, err = kind.cut(parent, at, have)
+	case Kind:
+		d, shares, err1 := s.opts.Place(parent, at.clusters)
+		if err1 != nil {
+			return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err1)
+		}
+		d.UID = parent.GetUID()
+		plan, shards, err = kind.Cut(parent, d, shares, have)
 	}
-	d, shares, err := s.opts.Place(parent, list)
-	if err != nil {
-		return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err)
-	}
-	d.UID = parent.GetUID()
-	plan, shards, err := kind.Cut(parent, d, shares, have)
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
 	}

@@ -130,7 +130,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a disruption budget without workloads is left alone", "it gets a finalizer",
-		"follower.go", "return known && len(workloads) == 0, !known", "return known && len(workloads) < 0, !known", "TestDisruptionBudget",
+		"follower.go", "known && len(workloads) == 0\n", "known && len(workloads) < 0\n", "TestDisruptionBudget",
 	},
 	{
 		"a follower waits for the workloads", "it decides without them",
