@@ -43,7 +43,7 @@ func keepFinalizer(current, desired *unstructured.Unstructured) {
 }
 
 // letGo removes the syncer's finalizer from a shard under deletion, if the Splitter created the
-// shard with it and the cluster is gone.
+// shard with it and the cluster is gone: no syncer is left to remove it.
 func (s *Splitter) letGo(ctx context.Context, k *kindState, shard *unstructured.Unstructured) error {
 	cluster := clusterOf(shard)
 	if !bornWith(shard, cluster) || !s.readiness.gone(cluster) {

@@ -258,8 +258,9 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 	return errAwaited // a shard of this parent, or of an earlier one of this name
 }
 
-// remove deletes the given object by UID, so that it does not delete a later object of the same
-// name. If the object is already being deleted, remove calls letGo.
+// remove deletes a shard by UID, so that it does not delete a later object of the same name. If the
+// shard is already being deleted and its cluster is gone, no syncer removes the shard's finalizer:
+// then remove does, if the Splitter created the shard with it.
 func (s *Splitter) remove(ctx context.Context, k *kindState, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return s.letGo(ctx, k, obj)

@@ -12,8 +12,8 @@ import (
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// fields returns the fields of obj that rules name. It uses only the rules for which the second argument returns true.
-// The last argument has all rules of the type.
+// fields returns those fields of obj that a rule in of names, as far as such returns true for the rule. of has all
+// rules of the type.
 func fields(obj *unstructured.Unstructured, such func(rule) bool, of rules) map[string]any {
 	found := map[string]any{}
 	for _, r := range of {
@@ -48,9 +48,9 @@ func isReverse(r rule) bool { return goesUp(r) || statusGoesDown(r) }
 // fieldsUp writes upstream the fields of the spec that belong to the downstream and whose rule has Up.
 type fieldsUp struct{ *syncedType }
 
-// bring writes upstream the fields of one downstream object that go up, and updates the resourceVersion and generation
-// of o.u. spec has the values of these fields in the upstream object. If a Splitter owns such a field in the upstream
-// object, the field does not go up: the Splitter would change it back.
+// bring writes upstream the fields of o.d that go up, if they differ from spec, which has their present upstream
+// values. After a write it sets the resourceVersion and generation of o.u to the new ones. A field that a Splitter
+// owns upstream does not go up: the Splitter would change it back.
 func (f fieldsUp) bring(ctx context.Context, o observed, spec map[string]any) error {
 	found := fields(o.d, func(r rule) bool {
 		theirs := r.owner == Downstream || !loop.OwnsPath(o.d, manager, r.names()...)

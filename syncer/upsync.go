@@ -72,7 +72,7 @@ func (s upsync) action(o bornState) bornAction {
 	return bornSync
 }
 
-// reconcile brings one object up.
+// reconcile brings one object up, and returns the time after which to requeue it; 0: only after an event.
 func (s upsync) reconcile(ctx context.Context, of ref) (time.Duration, error) {
 	place, err := s.placeOf(of.NamespacedName)
 	if err != nil {
@@ -124,7 +124,8 @@ func (s upsync) act(ctx context.Context, o bornState) (again time.Duration, err 
 	return again, err
 }
 
-// desired returns the desired raised object, and the hash of its content.
+// desired returns the upstream object that o.born must have, which is the desired raised object, and a hash of
+// its content.
 func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error) {
 	want := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, v := range o.born.Object {
@@ -152,7 +153,8 @@ func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error)
 	return want, hash, nil
 }
 
-// sync writes the desired raised object. If the raised object is already as desired, sync writes its status.
+// sync writes the raised object, the upstream object that stands for o.born. If the raised object is already as
+// desired, sync writes only its status.
 func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
 	want, hash, err := s.desired(o)
 	if err != nil {
@@ -198,7 +200,8 @@ func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
 	return 0, nil
 }
 
-// meet reports the upstream object that has the name of the raised one, and returns the retry delay.
+// meet handles an upstream object that has the name of the raised object and that the cache does not show. If this
+// syncer did not create that object, meet reports the conflict and returns the retry delay.
 func (s upsync) meet(ctx context.Context, o bornState) (time.Duration, error) {
 	present, err := s.up.meta(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	switch {
@@ -211,7 +214,8 @@ func (s upsync) meet(ctx context.Context, o bornState) (time.Duration, error) {
 	return s.blockers.recordBlocker(o.ref, s.up.meta(o.Namespace), present, markOf(present, false)), nil
 }
 
-// bringStatus writes the status of the born object upstream, with the generations of the raised one.
+// bringStatus writes the status of the downstream object o.born to the upstream object o.raised, and translates the
+// generations in it to those of o.raised.
 func (s upsync) bringStatus(ctx context.Context, o bornState) error {
 	status, _ := o.born.Object["status"].(map[string]any)
 	if len(status) == 0 {
@@ -238,8 +242,8 @@ func (s upsync) bringStatus(ctx context.Context, o bornState) error {
 	return nil
 }
 
-// removeRaised deletes the raised object if its born object is gone downstream or has lost its label, after a live
-// read downstream.
+// removeRaised deletes the upstream object o.raised if a live read downstream shows that the object it was created
+// for is gone, or has lost its label.
 func (s upsync) removeRaised(ctx context.Context, o bornState) error {
 	if from := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner); from.origin != o.place && !(from.signed && from.lostOrigin) {
 		return nil // the namespaces were mapped otherwise, or another client copied our label
@@ -258,7 +262,8 @@ func (s upsync) removeRaised(ctx context.Context, o bornState) error {
 	return s.deleteRaised(ctx, o)
 }
 
-// deleteRaised deletes the raised object, and no other of its name, unless the delete cap holds the deletion.
+// deleteRaised deletes the upstream object o.raised, but not a later object of its name. If the delete cap holds the
+// deletion, deleteRaised reports ReasonHeld and deletes nothing.
 func (s upsync) deleteRaised(ctx context.Context, o bornState) error {
 	if o.raised.GetDeletionTimestamp() != nil {
 		return nil

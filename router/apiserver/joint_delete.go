@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// errLeft means that a removal is committed and not complete. It is an answer, and no failure.
+// errLeft means that a removal is committed but not complete, because something delays it. This is a success: the
+// client gets the code 202 with this text.
 var errLeft = errors.New("the removal is committed and waits")
 
 // Delete removes an object. The region first deletes it in a dry run, with the caller's preconditions. With a
@@ -91,8 +92,8 @@ func deletable(opts metav1.DeleteOptions) error {
 	return nil
 }
 
-// exactly returns the preconditions given, and those for the object with the UID and version that was read where
-// none are given.
+// exactly returns the caller's preconditions. If the caller did not set the UID or the resourceVersion, the result
+// has the one of the object that was read.
 func exactly(given *metav1.Preconditions, uid types.UID, version string) *metav1.Preconditions {
 	p := metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 	if given != nil && given.UID != nil {

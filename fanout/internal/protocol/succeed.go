@@ -161,7 +161,8 @@ func (j succeedJob) afterSurveying() {
 	case m.Result.Reason == Membership:
 		m.end(Done) // the home needs no successor: its peer has become a member again
 	case !v.exists:
-		// The object is committed in no member, so its reservations can never be committed.
+		// No member has the object committed, and the home that alone could commit the
+		// reservations in the members is lost: there is nothing to elect.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
 	case v.home.Claimed && v.home.UID == v.top.Of(Everywhere).UID:
