@@ -37,7 +37,8 @@ type task struct {
 	wait    time.Duration // until a deletion is judged
 }
 
-// work reconciles one object and reports its state.
+// work reconciles one object and reports its state. text is the object's key in the queue. It returns the time after
+// which to requeue the key; 0: only after an event. While a cache is stale, it decides nothing.
 func (r *Replicator) work(ctx context.Context, text string) (again time.Duration, err error) {
 	r.places <- struct{}{}
 	leave := sync.OnceFunc(func() { <-r.places })

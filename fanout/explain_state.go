@@ -89,7 +89,7 @@ func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string,
 	}
 }
 
-// explainWithout describes an operation that no primary names.
+// explainWithout describes an operation, or a name, of which no peer that was read has the primary.
 func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 	unread := slices.Sorted(maps.Keys(s.unread))
 	var left []string

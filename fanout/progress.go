@@ -195,7 +195,8 @@ func begun(e StepEvent, was ProgressState) ProgressState {
 	}
 }
 
-// ended returns the state after a command was answered.
+// ended returns the state of a peer after a command there was answered. was is the state before. A reply
+// other than OK changes nothing, but NotFound confirms a deletion.
 func ended(e StepEvent, was ProgressState) ProgressState {
 	absent := e.Code == string(protocol.NotFound)
 	if e.Code != string(protocol.OK) && (!absent || was != ProgressClearing) {

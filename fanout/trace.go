@@ -172,7 +172,8 @@ func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bo
 	return t, true
 }
 
-// leftovers returns the traces of operations that have only secondaries.
+// leftovers returns the traces of operations that have secondaries and no primary. A trace is Ended if its
+// secondaries are dead, and InDoubt if this coordinator cannot judge them.
 func (s survey) leftovers(key types.NamespacedName) []trace {
 	var traces []trace
 	for _, x := range s.secondaries(key) {

@@ -98,7 +98,8 @@ func (p *probing) end() {
 	*p = probing{}
 }
 
-// probe probes once and returns the delay until the next probe.
+// probe probes the peer once, stores the result as the health of its connection, reports it to the Observer, and
+// returns the delay until the next probe.
 func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	conn := p.member.conn
 	began := time.Now()

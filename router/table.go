@@ -66,7 +66,8 @@ func (r *Router) sync() *table {
 	return r.publish(snapshot)
 }
 
-// publish builds a new table and stores it. The caller holds r.mu.
+// publish builds a new table from the snapshot and from the routes that the Cache and the Resolver gave, and stores
+// it. If the routes differ, it closes the channel next of the old table. The caller holds r.mu.
 func (r *Router) publish(snapshot *region.Snapshot) *table {
 	old := r.table.Load()
 	t := &table{snapshot: snapshot, routes: make(map[region.Key]*entry, len(old.routes)), next: make(chan struct{})}

@@ -17,8 +17,8 @@ import (
 type provenance struct {
 	origin types.NamespacedName
 	uid    types.UID
-	// lostOrigin: the origin annotation is missing or malformed. lostUID: the UID annotation is missing. Both: or the
-	// label is our own, and another client has changed the annotation.
+	// lostOrigin: the origin annotation cannot be used, because it is missing or malformed. lostUID: the UID
+	// annotation is missing. Either is also true if signed is true and another client has changed that annotation.
 	lostOrigin, lostUID bool
 	// signed: our manager applied our owner label. A client that copies an object copies the label, but not the
 	// managedFields.
@@ -43,8 +43,8 @@ func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 	return p
 }
 
-// evidence returns the UID by which withdrawn records that obj may be deleted: the UID of its origin, or the UID
-// of obj if the UID of its origin is lost.
+// evidence returns the UID under which syncedType.withdrawn records that obj may be deleted: the UID of the origin of
+// obj, or the UID of obj itself if its origin's UID is lost.
 func (p provenance) evidence(obj metav1.Object) types.UID {
 	if p.lostUID {
 		return obj.GetUID()

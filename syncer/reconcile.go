@@ -76,7 +76,8 @@ func (r reconciler) facts(o observed) (f facts, reason Reason, why string) {
 	return f, reason, why
 }
 
-// reconcile brings one object up to date on both sides.
+// reconcile brings one object up to date on both sides. If the record of the object shows that there is nothing to
+// do, or that it must wait, reconcile does nothing.
 func (r reconciler) reconcile(ctx context.Context, of ref) (again time.Duration, err error) {
 	place, err := r.placeOf(of.NamespacedName)
 	if err != nil {
@@ -166,7 +167,8 @@ func (r reconciler) reportTaken(ctx context.Context, o observed, is relation) {
 	}
 }
 
-// sync writes the spec of an object down and its status up.
+// sync writes the spec of an object down. Once the downstream object has the desired spec, sync writes its status, and
+// the fields whose rule has Up, upstream.
 func (r reconciler) sync(ctx context.Context, o observed) (time.Duration, error) {
 	r.syncer.namespaces().synced(o.Namespace)
 	spec := fields(o.u, goesUp, r.rules) // before desired takes over the content of o.u

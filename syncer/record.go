@@ -280,7 +280,7 @@ func (r *records) unpublished(of ref, text string) (next string, ok bool) {
 		d.published = text
 		var counted v1alpha1.Unscheduled
 		if d.unscheduled != "" && json.Unmarshal([]byte(d.unscheduled), &counted) == nil && sameCount(text, counted) {
-			d.unscheduled = text // it was counted before the object was first read
+			d.unscheduled = text // the last count differs from text in numbers of the message only: no write is needed
 		}
 	})
 	d := r.getLocked(of)

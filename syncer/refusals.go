@@ -25,7 +25,8 @@ type refusals struct {
 	removals removals
 }
 
-// keepOut handles one object that is refused for that reason.
+// keepOut reports that an object is refused, with the reason and why, and writes nothing downstream. Once an origin
+// that is being deleted or is not selected has no downstream object, keepOut removes our finalizer from the origin.
 func (r refusals) keepOut(ctx context.Context, o observed, reason Reason, why string) (time.Duration, error) {
 	r.valve.withdraw(o.ref)
 	origin, err := r.origin(ctx, o)

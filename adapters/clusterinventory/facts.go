@@ -42,7 +42,8 @@ type cluster struct {
 	id, clusterSet string // of the About API; empty: none
 }
 
-// observe keeps the facts of one peer, until ctx ends.
+// observe keeps the facts of one peer up to date until ctx ends. If the cluster cannot be read, the facts read before
+// stay. When ctx has ended, the health in the facts is Unknown.
 func (p *Publisher) observe(ctx context.Context, conn *region.Conn) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()

@@ -92,7 +92,8 @@ func (v *verifier) keep(present func(region.PeerName) bool) {
 	maps.DeleteFunc(v.claims, func(name region.PeerName, _ *claim) bool { return !present(name) })
 }
 
-// verify reads the ID of one peer's cluster.
+// verify reads the ID of one peer's cluster and records whether it is the ID of the claim. If the verdict changes, it
+// calls changed. It returns the time after which to read the ID again.
 func (v *verifier) verify(ctx context.Context, name string) (again time.Duration, err error) {
 	v.mu.Lock()
 	c := v.claims[region.PeerName(name)]

@@ -168,7 +168,8 @@ const (
 	runMaxBackoff = time.Minute
 )
 
-// supervise runs the loops while they are wanted.
+// supervise runs the loops while the last value received from m.wanted is true. It waits for the loops to end
+// before it starts them again, and before it returns.
 func (m *Master) supervise(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -183,7 +183,8 @@ func (f *findings) accept(p *masterv1alpha1.Peer) types.UID {
 	}
 }
 
-// serve sets the regions of next, and returns the condition RegionsUnique.
+// serve sets the regions of next, and returns the condition RegionsUnique. A cluster that is refused or was not
+// reached yet gets no regions. A region that another Peer holds is left out, and the condition names it.
 func (f *findings) serve(p *masterv1alpha1.Peer, next *masterv1alpha1.PeerStatus) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionRegionsUnique
 	rival := f.rival(p)

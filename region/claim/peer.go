@@ -34,7 +34,8 @@ type peer struct {
 	oldClusters  outdated
 }
 
-// engage runs the caches of one peer until ctx ends.
+// engage runs the caches of one peer's RegionClaims and ServiceClusters, and reads the UID of its cluster, until ctx
+// ends.
 func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("peer", conn.Peer()))
 	p := &peer{name: conn.Peer(), conn: conn}

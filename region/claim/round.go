@@ -117,7 +117,8 @@ func (r *round) granted() decision {
 	return decision{peer: winner.peer, uid: winner.uid, since: since}
 }
 
-// answer processes the result of the command that next returned.
+// answer processes the result of the command that next returned: it sets the next step of the round, or stops the
+// round.
 func (r *round) answer(a reply) {
 	switch r.step {
 	case nothing:

@@ -100,7 +100,8 @@ func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *regionState) conta
 	}
 }
 
-// view returns the state s as the input of decide.
+// view returns the state s as the input of decide. It also records since when the holder's peer is missing from the
+// Directory, and since when the claims of a region without a holder compete.
 func (a *Arbiter) view(s *regionState, now time.Time) view {
 	v := view{decision: s.decision}
 	for _, at := range s.places {

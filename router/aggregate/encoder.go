@@ -135,7 +135,7 @@ func decoded(text []byte) (value any) {
 	return value
 }
 
-// page passes the objects of a page of s on.
+// page passes each object of a page of s to e.fn, encoded as an object of the common API.
 func (e *encoder) page(s *source, p *page) error {
 	for i := range p.objects { // they are decoded, and belong to the common API already
 		data, err := e.marshal(&p.objects[i])

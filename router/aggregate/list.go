@@ -88,7 +88,8 @@ func (l *listing) release() {
 
 var errAbsent = errors.New("the region had no part in the first page of this list")
 
-// resume continues the list of a continue token.
+// resume prepares the listing to continue after the page that the continue token in opts names. It returns a
+// BadRequest for the token of another list, and an Expired error if a region has left or moved since the first page.
 func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" || opts.ResourceVersionMatch != "" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
@@ -174,7 +175,8 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	return nil
 }
 
-// ask lists all sources in parallel and stores the pages in first.
+// ask requests one page of each source, in parallel, with the options that optionsFor returns. It stores the pages in
+// l.first, nil for a source that failed, and returns how each region answered.
 func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListOptions) []Outcome {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -90,7 +90,8 @@ func (d document) renamed(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(`"group":"`+d.own+`"`), []byte(`"group":"`+d.common+`"`))
 }
 
-// documents returns where the regions have OpenAPI v3 documents, by path.
+// documents returns the OpenAPI v3 documents by their path: for each, the first region that has it, and its URL there.
+// Regions that do not answer are skipped. It returns an error if no region answers.
 func (h *Handler) documents(ctx context.Context, id router.Identity) (map[string]document, error) {
 	regions, err := aggregate.Regions(h.routes, id, nil)
 	if err != nil {

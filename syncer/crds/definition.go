@@ -127,8 +127,9 @@ func find(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextens
 	return nil
 }
 
-// join reduces v to what other has too: the status subresource, and those of the scale subresource and the selectable
-// fields that are equal. A side without the status subresource cannot keep the status apart from the spec.
+// join removes the parts of v that other lacks. v keeps the status subresource if other has it: a side without that
+// subresource cannot keep the status apart from the spec. v keeps the scale subresource and the selectable fields
+// only if those of other are equal.
 func join(v, other *apiextensionsv1.CustomResourceDefinitionVersion) {
 	a, b := v.Subresources, other.Subresources
 	switch {

@@ -143,7 +143,7 @@ func (a *Approver) touchAll() {
 // work decides about one request, or deletes one token if it has expired.
 func (a *Approver) work(ctx context.Context, key string) (time.Duration, error) {
 	if a.requests.Err() != nil || a.tokens.Err() != nil || a.targets.Err() != nil {
-		return 0, nil // Flows queues all keys when the caches are fresh
+		return 0, nil // a cache is stale; touchAll queues all keys when it is fresh again
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.CallTimeout)
 	defer cancel()

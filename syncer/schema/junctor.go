@@ -27,7 +27,8 @@ func addTo(clause apiextensionsv1.JSONSchemaProps, lists ...*nested) {
 	}
 }
 
-// first returns the first clause in order, which the result's own keyword can hold, and adds the others to more.
+// first returns the first clause by its text, for the result's own keyword, and adds the other clauses to more. It
+// returns an empty schema if there is no clause.
 func (n *nested) first(more *nested) (out apiextensionsv1.JSONSchemaProps) {
 	for i, k := range sortedKeys(n.clauses) {
 		if i == 0 {

@@ -210,7 +210,8 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 	return l.apply(ctx, c)
 }
 
-// apply sends c until the outcome is known, or the time is up.
+// apply sends c until the outcome is known, or the time is up. After any failure it reads the record: if the record
+// has the unique text of c, an earlier attempt was applied.
 func (l *Log) apply(ctx context.Context, c change) (*v1alpha1.Operation, error) {
 	for {
 		u, err := l.client.Patch(ctx, c.id, types.MergePatchType, c.body, metav1.PatchOptions{FieldManager: fieldManager})

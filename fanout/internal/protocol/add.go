@@ -237,7 +237,9 @@ func (j commitJob) afterAdvancing() {
 	}
 }
 
-// afterCommitting starts the phase that follows from the commit or from its failure.
+// afterCommitting continues the operation once no task attempts the commit any longer. A committed
+// add, update or adoption is brought to all peers. An add that is not committed deletes its
+// reservations, unless it is in doubt. A move and a removal continue with their own jobs.
 func (j commitJob) afterCommitting() {
 	m := j.m
 	switch {

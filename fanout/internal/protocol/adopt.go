@@ -220,7 +220,8 @@ func (s adoptTask) sendPut() {
 	s.send(stepPut, Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
-// afterRead determines the outcome of an adoption whose commit was not acknowledged.
+// afterRead determines the outcome of an adoption whose commit was not acknowledged, from r, the reply to a
+// read of the object. If the object has no claim yet, it sends the commit again.
 func (s adoptTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object

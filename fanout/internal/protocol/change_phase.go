@@ -104,7 +104,9 @@ func (j writeJob) wanted(peer string, set PeerSet) (PeerSet, edited) {
 	}
 }
 
-// freed returns set without the slot and with the result of the change.
+// freed returns the PeerSet set of peer without the slot. Where the change is over, it also writes the
+// result: the newcomer's entry as the anchor has it, Quarantined for a restored peer whose rejoin
+// failed, and the former state of a peer whose leave was refused.
 func (j writeJob) freed(peer string, set PeerSet) PeerSet {
 	c := j.c
 	anchor := c.Sets[c.Record.Anchor]

@@ -59,7 +59,8 @@ func (j slotsJob) order(anchor PeerSet) []string {
 	return order
 }
 
-// idle reports whether the change has nothing to do, and records the reason.
+// idle reports whether the change has nothing to do, because its effect is there already or the peer
+// concerned is no member. It records which of the two is the reason.
 func (j slotsJob) idle() bool {
 	c := j.c
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]

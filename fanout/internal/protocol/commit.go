@@ -106,7 +106,9 @@ func (s attempt) attempted(r Reply) {
 	s.ask(r)
 }
 
-// afterRead determines the outcome of a commit that was not acknowledged.
+// afterRead determines the outcome of a commit that was not acknowledged, from r, the reply to a read of the
+// primary. If the primary is still Reserved, it sends the commit again, or after the deadline deletes the
+// primary.
 func (s commitTask) afterRead(r Reply) {
 	m := s.m
 	o := r.Object

@@ -23,4 +23,22 @@
 // The protocol does not guarantee progress without replies. Each attempt is a command of its own,
 // and the runtime must not repeat a command by itself. So the runtime can classify each attempt as
 // not applied, applied or unknown.
+//
+// # Words
+//
+// The comments use the terms of the specification, and these:
+//
+//   - strand: the state of one running task.
+//   - quantum: the pause that one Sleep command makes. A lease is a number of quanta.
+//   - heartbeat: a write without other effect, by which a process shows that it still works.
+//   - term: the number of a home. Each later home of the object has a higher term. A home that
+//     replaces a lost one gets the first term of a later generation (a range of terms).
+//   - yield: a home that moves yields to a replica, and takes no update from then on. The replica is
+//     elected: a process makes it the home.
+//   - succession: the election of another home for an object whose home was lost with its peer.
+//   - newcomer: the peer that a join or a rejoin makes a member.
+//   - slot: the lock in a PeerSet that a change of the membership must hold. The anchor is the member
+//     whose slot each change takes first.
+//   - sub-operation: an operation that a change runs on one listed object.
+//   - record: with "of the first release", the entry of an add in a central log, which decided the add.
 package protocol

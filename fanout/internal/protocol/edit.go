@@ -93,7 +93,9 @@ func (s acceptTask) unaccepted(r Reply) {
 	s.unconfirmed()
 }
 
-// afterAccepting continues the operation that found the edit.
+// afterAccepting continues the operation that found the edit. An update that is not committed begins again
+// on the revision of the edit; any other operation brings that revision to all peers. If the edit got no
+// revision, the update is aborted, and the other operation ends without it.
 func (j acceptJob) afterAccepting() {
 	m := j.m
 	unaccepted := m.Primary.Edited()

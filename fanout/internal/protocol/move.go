@@ -81,7 +81,8 @@ func (j moveJob) refrain() {
 	m.end(Aborted)
 }
 
-// afterElecting lets the home yield once the target's replica is known.
+// afterElecting lets the home yield to the target's replica. The home does not yield if the target is no
+// Active member, if the home's peer was removed by force, or if a read that shows this has failed.
 func (j moveJob) afterElecting() {
 	m := j.m
 	var s Strand

@@ -7,7 +7,8 @@ package protocol
 // and the primary.
 type removeJob struct{ m *Machine }
 
-// begin starts the removal of the primary that was found.
+// begin starts the removal of the primary that was found, or continues it if it is committed already.
+// If the object owns a namespace that must be empty, begin first lists the namespace in all peers.
 func (j removeJob) begin() {
 	m := j.m
 	m.Op.UID = m.Primary.UID

@@ -34,7 +34,8 @@ func (j findJob) excuse() {
 	}
 }
 
-// resume continues the operation at the primary that was found.
+// resume continues the operation at the primary that was found, with the job that follows from its
+// action and from its progress in the record.
 func (j findJob) resume() {
 	m := j.m
 	m.HaveSet = false
@@ -96,7 +97,9 @@ func (j findJob) committed() {
 	bringJob{m}.begin()
 }
 
-// nowhere ends an operation whose object is in no peer.
+// nowhere ends an operation whose object is in no peer: as Done if it was committed or has no log entry, as
+// Ended if a commit may have been applied, and else as Aborted. An add or a removal first deletes the
+// secondaries that are left.
 func (j findJob) nowhere() {
 	m := j.m
 	switch {

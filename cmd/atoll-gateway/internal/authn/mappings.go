@@ -36,7 +36,8 @@ func newMappings(c *config.Authentication) mappings {
 	return m
 }
 
-// acting returns as whom u acts. Its error wraps router.ErrIdentity.
+// acting returns the user and groups as which u acts in the regions. If no mapping names u, and its name is empty or
+// begins with "system:", acting returns an error that wraps router.ErrIdentity.
 func (m mappings) acting(u user.Info) (router.User, error) {
 	name, mapped := m.users[u.GetName()]
 	if !mapped {
