@@ -57,7 +57,8 @@ func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send sends req over conn, within the region's budget.
+// send sends req over conn, once the region's budget has a place for it. It answers 410 itself, without a request, if
+// req continues from a resourceVersion of an earlier connection.
 func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Request) (*http.Response, error) {
 	if err := t.router.guards.place(t.id, conn.Peer()); err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	return resp, nil
 }
 
-// exchange sends req over conn with the headers and credentials of the identity.
+// exchange sends a copy of req over conn, with the headers and credentials of the identity. It ends a watch when
+// another connection serves the region.
 func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch bool) (*http.Response, error) {
 	var follow *follower
 	ctx := req.Context()

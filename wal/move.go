@@ -57,7 +57,8 @@ func (f *File) move(to string) error {
 	return errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(f.path)))
 }
 
-// vacant returns an error that wraps fs.ErrExist if no log may be created at path. The caller holds the lock.
+// vacant returns an error that wraps fs.ErrExist if path exists, or if a damaged log of this path was set aside: no
+// log may be created there. The caller holds the lock of path.
 func vacant(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fs.ErrExist)
