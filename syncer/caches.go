@@ -120,7 +120,8 @@ func keepDownstream(kind schema.GroupKind, of rules, managers ...string) func(*u
 	}
 }
 
-// versionAndStatus returns the resourceVersion of obj, with a suffix if it has a status.
+// versionAndStatus returns the resourceVersion of obj, with a suffix if obj has a status. So an object that was created
+// with a status never equals the version in writes.created, and a reconcile brings its status up.
 func versionAndStatus(obj *unstructured.Unstructured) string {
 	if status, _ := obj.Object["status"].(map[string]any); len(status) > 0 {
 		return obj.GetResourceVersion() + " with status"

@@ -8,7 +8,7 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 )
 
-// APIVersion and Kind are those of the file.
+// APIVersion and Kind are the values of apiVersion and kind in the configuration file.
 const (
 	APIVersion = "gateway.atoll.dev/v1alpha1"
 	Kind       = "GatewayConfiguration"
@@ -150,20 +150,23 @@ type Fanout struct {
 	LogFile string `json:"logFile"`
 }
 
-// Limits bound requests, so that no caller or region slows the others. A field that is not set has its default.
+// Limits bound requests, so that no caller or region slows the others. A request above a limit waits; a stream above its
+// limit gets 429. A field that is not set has its default.
 type Limits struct {
 	Requests          int `json:"requests,omitempty"`          // concurrent requests that are not long-running. Default: 400
 	RequestsPerRegion int `json:"requestsPerRegion,omitempty"` // of these, to one region. Default: 100
 	RequestsPerUser   int `json:"requestsPerUser,omitempty"`   // of these, by one user. Default: 100
 	StreamsPerUser    int `json:"streamsPerUser,omitempty"`    // watches, logs and streams of one user. Default: 1000
-	Waiting           int `json:"waiting,omitempty"`           // requests that wait for a place. Default: 1000; -1: none
-	// RegionQPS is the number of requests per second to one region. Default: no limit.
+	Waiting           int `json:"waiting,omitempty"`           // requests that wait because a limit is reached; more get 429. Default: 1000; -1: none may wait
+	// RegionQPS is the number of requests per second to one region; more wait. Default: no limit.
 	RegionQPS float32 `json:"regionQPS,omitempty"`
-	// SharedWatchBytes is the memory for the objects of shared watches. Default: 256 MiB.
+	// SharedWatchBytes is the memory for the objects of shared watches: equal watches of one user, which share one watch of
+	// each region. Watches for which there is no memory go to the regions by themselves. Default: 256 MiB.
 	SharedWatchBytes int64 `json:"sharedWatchBytes,omitempty"`
-	// AnswerTimeout is how long a region may be silent. Default: 70s.
+	// AnswerTimeout is how long a region may pause while it takes a request or answers it; then the client gets 504.
+	// Default: 70s.
 	AnswerTimeout *metav1.Duration `json:"answerTimeout,omitempty"`
-	// Wait is how long a request waits for a place. Default: 10s.
+	// Wait is how long a request waits because a limit is reached; then it gets 429. Default: 10s.
 	Wait *metav1.Duration `json:"wait,omitempty"`
 }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// APIVersion and Kind are those of the file.
+// APIVersion and Kind are the values of apiVersion and kind in the configuration file.
 const (
 	APIVersion = "manager.atoll.dev/v1alpha1"
 	Kind       = "ManagerConfiguration"
@@ -45,11 +45,12 @@ type Peers struct {
 	ProbeInterval *metav1.Duration `json:"probeInterval,omitempty"`
 	// ExecPlugins are the absolute paths of the credential plugins that kubeconfigs of peers may run. Default: none.
 	ExecPlugins []string `json:"execPlugins,omitempty"`
-	// Join makes each new peer a member of the ring. If it is false, a person does: atollctl peer join. Default: true.
+	// Join makes the manager add each new peer to the ring as a member. If it is false, a person adds it, with atollctl peer
+	// join. Default: true.
 	Join *bool `json:"join,omitempty"`
 }
 
-// Fanout is how operations on all peers are kept.
+// Fanout is how the manager finishes operations on all peers and repairs their objects.
 type Fanout struct {
 	// SweepInterval is the time between two sweeps, which end what other processes have left, and repair. Default: 30s.
 	SweepInterval *metav1.Duration `json:"sweepInterval,omitempty"`

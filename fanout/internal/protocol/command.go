@@ -69,7 +69,7 @@ type Command struct {
 
 	Set   *PeerSet   // of PutPeerSet
 	Key   string     // of Sub
-	Sub   *Operation // of Sub; Mode is the only field set of those that depend on the kind
+	Sub   *Operation // of Sub; the runtime sets the fields that depend on the kind, except Mode
 	Other *Slot      // of Finish
 }
 
