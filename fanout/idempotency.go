@@ -140,7 +140,7 @@ func (b *submitter) link(ctx context.Context, req request, request string, n int
 	l.stored, l.open = true, l.entry.Ended.IsZero()
 	j, damaged := decodeJournal(l.entry)
 	if l.open {
-		l.same = damaged != nil || j.Request == request // settleAsked returns the error of a damaged entry
+		l.same = damaged != nil || j.Request == request // a damaged entry shows no request: let settleAsked return its error
 		return l, nil
 	}
 	if err := json.Unmarshal(l.entry.Outcome, &l.outcome); err != nil {

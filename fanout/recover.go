@@ -100,9 +100,9 @@ type openEntry struct {
 	rest    time.Time     // do not retry before then
 }
 
-// due reports whether to settle the entry before a new operation begins. It is false for an
-// operation without effect while one of its requests may still be applied: an earlier recovery has
-// reported that operation.
+// due reports whether to settle the entry before a new operation begins. It is false while another
+// coordinator works on the operation, and before a retry is due. It is also false for an operation without
+// effect while one of its requests may still be applied: an earlier recovery has reported that operation.
 func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
 	return o.lapsed && now.After(o.rest) && !(o.nothing && o.idle <= inFlight)
 }

@@ -59,7 +59,7 @@ func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(
 	if err := r.Err(); err != nil {
 		return r, err
 	}
-	// No peer failed, so too few peers responded.
+	// Every peer that was asked responded, but the policy requires more peers than there are.
 	why := ErrNoPeers
 	if len(outcomes) > 0 {
 		why = fmt.Errorf("%d peers answered, which does not meet %s", len(outcomes), p)

@@ -67,8 +67,9 @@ func allowanceShares(total, turn int64, uid types.UID, all []disruptable) ([]int
 	return shares, nil
 }
 
-// inTurn returns the indices of the n clusters whose turn it is. If more clusters than n need an allowance, each of them
-// has it within a round of turns. Otherwise those that need none keep it, and then the largest have it.
+// inTurn returns the indices of the n clusters that have an allowance in this turn. If more than n clusters need one,
+// they take turns. Otherwise all that need one have one. The rest goes to clusters that need none: first to those that
+// have an allowance already, then to those with the most pods.
 func inTurn(n, turn int64, all []disruptable) []int {
 	var needing, others []int
 	for i, c := range all {

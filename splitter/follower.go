@@ -29,7 +29,7 @@ type situation struct {
 	clusters  []Cluster
 	workloads []followed    // to which the parent of a Follower belongs
 	unread    bool          // the workloads are not all known
-	idle      bool          // there are none, so the parent has no shards
+	idle      bool          // all workloads are known and the parent belongs to none, so it gets no shards
 	turn      int64         // the number of the present turn
 	next      time.Duration // until the next turn; zero for a Kind
 }

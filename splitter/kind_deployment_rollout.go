@@ -98,8 +98,9 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 	_, marked := annotations[v1alpha1.RolloutAnnotation]
 	_, paced := annotations[v1alpha1.TemplateAnnotation]
 	complete := !c.Unobserved && updated == c.Pods && c.Pods == c.Available && c.Pods == c.Spec
-	// At rest a shard has the parent's strategy, which permits nothing: all pods have its template. This
-	// is not known of a shard whose spec another mode or an earlier version has changed.
+	// Before its rollout begins, a shard's strategy permits nothing, since all its pods have its template. A
+	// shard without the TemplateAnnotation was written by another mode or an earlier version: until its
+	// cluster has observed that spec, its pods may be old.
 	begun := updated < c.Pods || marked && !complete || !paced && c.Unobserved && s.Object.GetGeneration() > 1
 	c.Outdated = begun || !sameTemplate(parent, s.Object, hash)
 	if begun {

@@ -29,7 +29,7 @@ func (c *Controller) work(ctx context.Context, p *peer, text string) (again, err
 	key := loop.ParseKey(text)
 	defer p.slots.renounce(key.Namespace, text)
 	if p.clusters.Err() != nil {
-		return 0, nil // Flows queues all names when the cache is fresh
+		return 0, nil // the cache is stale; Flows queues all names when it is fresh again
 	}
 	of := region.Key{Provider: key.Namespace, Name: key.Name}
 	obj, ok := p.clusters.Get(key)

@@ -200,7 +200,8 @@ func (e *encoder) typeIn(s *source, list string) [2]string {
 	return [2]string{s.common.GroupVersion().String(), kind}
 }
 
-// order returns the places of the merged columns among the given ones, without the first of each.
+// order returns for each merged column its place among own, the columns of one region; -1 if own lacks the column. It
+// leaves out the first column of each, which is the name.
 func (e *encoder) order(own []splice.Column) []int {
 	order := make([]int, 0, len(e.columns))
 	for _, c := range e.columns[1:] {

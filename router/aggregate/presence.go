@@ -42,7 +42,8 @@ func (p *presence) ask(ctx context.Context, do func(context.Context) (string, er
 	}
 }
 
-// join returns the next question, the one that must end before, and whether the caller asks it.
+// join returns the next question, and the running one, which must end before the next is asked (nil: none runs). If
+// leads is true, the caller must ask the question; otherwise another caller does.
 func (p *presence) join() (q, before *question, leads bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

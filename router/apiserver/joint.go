@@ -154,7 +154,7 @@ func (j *joint) inOne(ctx context.Context, k region.Key) (dynamic.Interface, err
 	}
 	j.routes = j.router.Routes()
 	if !slices.ContainsFunc(j.routes, func(r router.Route) bool { return r.Region == k }) {
-		j.routes = append(slices.Clone(j.routes), route) // it was moved meanwhile, or a Resolver knows it alone
+		j.routes = append(slices.Clone(j.routes), route) // Routes lacks k, for example if k has just left
 	}
 	client, err := j.router.Client(k, j.id)
 	if err != nil {
@@ -213,7 +213,7 @@ func (j *joint) address(q *request, body []byte) ([]byte, error) {
 	}
 	k, ok := j.regionOf(append([]region.PeerName{found.home()}, slices.Sorted(maps.Keys(found.Objects))...)...)
 	if creates := q.media() == string(types.ApplyYAMLPatchType); !ok && (j.kind.Everywhere || !creates) {
-		k, ok = j.anywhere() // which answers that the object does not exist, unless the caller may not know
+		k, ok = j.anywhere() // no region has the object: let one answer that, or answer that the caller may not know
 	}
 	if ok {
 		q.Name, q.region = q.plain+"@"+k.String(), &k

@@ -61,7 +61,8 @@ func (r jointResource) change(ctx context.Context, c change) (*unstructured.Unst
 	return nil, apierrors.NewConflict(r.joint.kind.Resource.GroupResource(), c.name, errors.New("it was changed by other writes again and again; read it again"))
 }
 
-// changeOnce returns again if another write came first.
+// changeOnce makes one attempt at the change c. If another write came first, again is true: try once more with the
+// present object.
 func (r jointResource) changeOnce(ctx context.Context, c change, found Found) (o *unstructured.Unstructured, again bool, err error) {
 	base := found.Objects[r.at.Peer]
 	atHome := base == nil || !r.joint.kind.Everywhere || !r.joint.kind.Claimed(base) || found.home() == r.at.Peer
@@ -103,7 +104,8 @@ func (r jointResource) decided(name string, found Found, atHome bool) error {
 	}
 }
 
-// write writes the result of c, a dry run in this region as how says. atHome is set if this region decides the content.
+// write writes result, which a dry run of c in this region has computed; how is the way in which the dry run was sent.
+// atHome is set if this region decides the content. If another write came first, again is true.
 func (r jointResource) write(ctx context.Context, c change, found Found, atHome bool, how manner, result *unstructured.Unstructured) (o *unstructured.Unstructured, again bool, err error) {
 	base := found.Objects[r.at.Peer]
 	shared, err := r.judge(c, found, base, result)

@@ -81,7 +81,7 @@ func (r jointResource) add(ctx context.Context, o *unstructured.Unstructured, ma
 	if err := r.joint.fanout.Add(ctx, r.joint.kind, o, r.at.Peer, manager); err != nil {
 		return nil, r.joint.failed("created", o.GetName(), err)
 	}
-	r.own(ctx, o, false) // the dry run did not know the fields of the Fanout
+	r.own(ctx, o, false) // not the managers of the dry run: it did not know the fields that the Fanout added
 	return r.present(ctx, o), nil
 }
 

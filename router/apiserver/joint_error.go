@@ -43,7 +43,8 @@ func (j *joint) refusals(name string, routes []router.Route, errs []error) error
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s was not written: no answer from region %s", name, strings.Join(silent, ", ")))
 }
 
-// cleanStatus returns the status of region k for the caller.
+// cleanStatus returns the status of region k as the caller gets it: with the name of the region, and without the names
+// of peers.
 func (j *joint) cleanStatus(k region.Key, status metav1.Status) metav1.Status {
 	status.Message = fmt.Sprintf("region %s: %s", k, j.clean(status.Message))
 	if status.Details == nil {

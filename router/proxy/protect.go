@@ -69,7 +69,8 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// coded is a ResponseWriter that records the status code of the answer.
+// coded is a ResponseWriter that records the status code of the answer in event. It calls began once, when the answer
+// begins.
 type coded struct {
 	http.ResponseWriter
 	event *Event

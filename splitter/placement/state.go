@@ -19,7 +19,7 @@ import (
 // state is the placement that the annotations of an object record.
 type state struct {
 	clusters []string // sorted
-	leaving  []string // those of clusters that the object is leaving
+	leaving  []string // the elements of clusters that the object is leaving
 	by       string
 	division *division // nil unless a Splitter divides the object
 }

@@ -176,7 +176,7 @@ func (p *plan) shrink() {
 		}
 		n := lowest(c.Want, c.Spec, func(n int64) bool { return p.mayFollow(c, c.with(n)) })
 		if n > 0 && c.fixed() {
-			continue // the workload may leave a cluster whose controller observes nothing
+			continue // wait for the cluster's controller, except to remove all replicas (n is 0): it may observe nothing any longer
 		}
 		p.available -= c.loss(c.with(n))
 		c.step = c.with(n)

@@ -27,7 +27,7 @@ type condition struct {
 // report writes conditions of a SyncTarget if one of them has changed.
 func (c *Controller) report(ctx context.Context, target *v1alpha1.SyncTarget, all ...condition) error {
 	for i := range all {
-		all[i].message = loop.Shorten(all[i].message, loop.LongestMessage) // in the form in which it is read back
+		all[i].message = loop.Shorten(all[i].message, loop.LongestMessage) // as it is stored, for the comparison below
 	}
 	if !slices.ContainsFunc(all, func(now condition) bool {
 		there := meta.FindStatusCondition(target.Status.Conditions, string(now.kind))

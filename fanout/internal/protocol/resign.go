@@ -182,7 +182,8 @@ func (s resignTask) afterSet(r Reply) {
 	}
 }
 
-// retire takes the next step to delete X.
+// retire takes the next step to delete X: it writes the successor into X, then deletes X, then removes
+// our finalizer.
 func (s resignTask) retire() {
 	m := s.m
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}

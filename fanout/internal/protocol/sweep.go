@@ -111,7 +111,8 @@ func (s judgeTask) afterFence(r Reply) {
 	}
 }
 
-// judge takes the next step for object X.
+// judge requests what decides about object X: its record, or the primary of a secondary. It fences X
+// if X is a Reserved primary whose lease has run out.
 func (s judgeTask) judge() {
 	m := s.m
 	switch {
@@ -253,7 +254,8 @@ func (s guardTask) afterRead(r Reply) {
 	}
 }
 
-// own acts on X, a guard of the primary.
+// own handles X, a guard of the primary: the strand ends, or first writes X once more, or reads the
+// primary again before it binds X.
 func (s guardTask) own() {
 	m := s.m
 	switch {
