@@ -14,9 +14,8 @@ const (
 	// in that peer; in a central plane, in all peers.
 	//
 	//   - True: it is in effect (reason Complete).
-	//   - False: it is not (Unclaimed, Reserved, NamespaceTerminating,
-	//     RolesConflict, RolesRefused, PeersMissing, PeersNotReady, Conflict,
-	//     Removing).
+	//   - False: it is not (NamespaceTerminating, RolesConflict, RolesRefused,
+	//     PeersMissing, PeersNotReady, Conflict, Removing).
 	//   - Unknown: a peer is unreachable (PeersUnknown), or nothing was
 	//     observed yet (Pending).
 	AccountConditionReady AccountConditionType = "Ready"
@@ -27,7 +26,6 @@ const (
 	//   - True: it was made for the Account (Owned), or existed before
 	//     (Shared).
 	//   - False: it is being deleted (Terminating).
-	//   - Unknown: it could not be read (Pending).
 	AccountConditionNamespaceReady AccountConditionType = "NamespaceReady"
 
 	// AccountConditionRolesReady reports whether the Roles and RoleBindings of
@@ -85,9 +83,9 @@ const (
 	AccountReasonComplete AccountConditionReason = "Complete"
 	// AccountReasonPending: nothing was observed yet.
 	AccountReasonPending AccountConditionReason = "Pending"
-	// AccountReasonUnclaimed: applied without a claim; a coordinator adopts it.
+	// AccountReasonUnclaimed: applied without a claim. This release does not set it.
 	AccountReasonUnclaimed AccountConditionReason = "Unclaimed"
-	// AccountReasonReserved: its operation has not ended.
+	// AccountReasonReserved: its operation has not ended. This release does not set it.
 	AccountReasonReserved AccountConditionReason = "Reserved"
 	// AccountReasonOwned: the namespace was made for the Account.
 	AccountReasonOwned AccountConditionReason = "Owned"

@@ -190,7 +190,7 @@ type PeerSummary struct {
 type AccountPhase string
 
 const (
-	// AccountPending has no claim yet or is still Reserved.
+	// AccountPending has no claim yet or is still Reserved. This release does not set it.
 	AccountPending AccountPhase = "Pending"
 	// AccountReady is present in all peers.
 	AccountReady AccountPhase = "Ready"

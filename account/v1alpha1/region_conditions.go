@@ -13,7 +13,8 @@ const (
 	// RegionConditionReady reports whether the tenant can use the region.
 	//
 	//   - True: it is served and reachable (reason Available).
-	//   - False: it is not served at the moment (Unavailable).
+	//   - False: it is not served (Unavailable). A Catalog never sets this: it
+	//     deletes the Region instead.
 	//   - Unknown: it was not observed yet, or is unreachable (Pending).
 	RegionConditionReady RegionConditionType = "Ready"
 )
@@ -21,8 +22,8 @@ const (
 const (
 	// RegionReasonAvailable: the region is served and reachable.
 	RegionReasonAvailable RegionConditionReason = "Available"
-	// RegionReasonUnavailable: the region is not served at the moment.
+	// RegionReasonUnavailable: the region is not served. A Catalog never sets it.
 	RegionReasonUnavailable RegionConditionReason = "Unavailable"
-	// RegionReasonPending: nothing was observed yet.
+	// RegionReasonPending: the region's peer is unreachable, or was not observed yet.
 	RegionReasonPending RegionConditionReason = "Pending"
 )

@@ -99,11 +99,11 @@ type RegionStatus struct {
 type RegionPhase string
 
 const (
-	// RegionPending was not observed yet.
+	// RegionPending is unreachable, or was not observed yet.
 	RegionPending RegionPhase = "Pending"
 	// RegionReady can be used.
 	RegionReady RegionPhase = "Ready"
-	// RegionNotReady cannot be used at the moment.
+	// RegionNotReady cannot be used at the moment. A Catalog never sets it.
 	RegionNotReady RegionPhase = "NotReady"
 )
 

@@ -13,16 +13,19 @@ const (
 	// ServiceClusterConditionReady summarizes the other conditions.
 	//
 	// True: the cluster can be used (reason Complete).
-	// False: it cannot (Unclaimed, RegionUnbound, Unreachable, Removing).
-	// Unknown: nothing was observed yet (Pending).
+	// False: it cannot (Unclaimed, Held, RegionUnbound, Unreachable,
+	// KubeconfigInvalid, Removing).
+	// Unknown: nothing was observed yet (Pending), or a peer is unreachable
+	// (PeerUnreachable).
 	ServiceClusterConditionReady ServiceClusterConditionType = "Ready"
 
 	// ServiceClusterConditionClaimed shows whether the name is held in all peers.
 	//
 	// True: the claim is committed (reason Committed).
-	// False: the object was applied without a claim (Unclaimed), its claim is
-	// still Reserved (Reserved), or another peer holds the name (Held).
-	// Unknown: a peer is unreachable (PeerUnreachable).
+	// False: the object was applied without a claim (Unclaimed), and perhaps
+	// another peer holds the name (Held).
+	// Unknown: the object has no claim, and a peer that may hold the name is
+	// unreachable (PeerUnreachable).
 	ServiceClusterConditionClaimed ServiceClusterConditionType = "Claimed"
 
 	// ServiceClusterConditionRegionBound shows whether this peer serves the region.
@@ -46,9 +49,9 @@ const (
 	ServiceClusterReasonComplete ServiceClusterConditionReason = "Complete"
 	// ServiceClusterReasonPending: nothing was observed yet.
 	ServiceClusterReasonPending ServiceClusterConditionReason = "Pending"
-	// ServiceClusterReasonUnclaimed: applied without a claim; adopt it.
+	// ServiceClusterReasonUnclaimed: applied without a claim: a coordinator adopts it.
 	ServiceClusterReasonUnclaimed ServiceClusterConditionReason = "Unclaimed"
-	// ServiceClusterReasonReserved: the operation has not ended.
+	// ServiceClusterReasonReserved: the operation has not ended. This release does not set it.
 	ServiceClusterReasonReserved ServiceClusterConditionReason = "Reserved"
 	// ServiceClusterReasonCommitted: the claim is committed.
 	ServiceClusterReasonCommitted ServiceClusterConditionReason = "Committed"

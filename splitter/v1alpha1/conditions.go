@@ -32,10 +32,10 @@ const (
 const (
 	// ReasonComplete: nothing is missing.
 	ReasonComplete ConditionReason = "Complete"
-	// ReasonClustersNotReady: reachable clusters lack replicas.
+	// ReasonClustersNotReady: reachable clusters of a ClusterDaemonSet lack replicas.
 	ReasonClustersNotReady ConditionReason = "ClustersNotReady"
-	// ReasonClustersUnknown: clusters are unreachable. They do not count as
-	// empty.
+	// ReasonClustersUnknown: clusters of a ClusterDaemonSet are unreachable.
+	// They do not count as empty.
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
