@@ -161,7 +161,8 @@ func (r jointResource) changeAtHome(ctx context.Context, c change, found Found, 
 	return r.share(ctx, c, home, there, result)
 }
 
-// share brings the result, which was computed in a region from base, into all peers. It returns again as false.
+// share brings the result, which was computed in a region from base, into all peers. It returns the object for the
+// caller. The bool, whether to try once more, is always false: the Fanout itself decides between rival writes.
 func (r jointResource) share(ctx context.Context, c change, in jointResource, base, result *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	if err := r.allowed(ctx, c.verb, c.name, in.at.Region); err != nil || c.only {
 		return result, false, err
