@@ -58,8 +58,8 @@ func (s *story) lose(ctx context.Context) error {
 	return nil
 }
 
-// comeBack reconnects the peer. While the peer was lost, the loops kept retrying, and engage did
-// not return.
+// comeBack reconnects the peer, and shows that nothing has to be restarted: while the peer was lost,
+// the loops kept retrying, and the call of engage for the peer did not return.
 func (s *story) comeBack(ctx context.Context) error {
 	s.plant.servers[lost].Partition(false)
 	if err := s.health(ctx, func(region.PeerName) region.HealthState { return region.Healthy }); err != nil {
