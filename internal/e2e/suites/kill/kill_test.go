@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // made, after a failure it is not made, after a kill either is allowed. Nothing else has changed.
 // ATOLL_KILLS is the number of processes to kill.
 func TestKill(t *testing.T) {
-	kills := ctltest.Count(t, "ATOLL_KILLS", 60)
+	kills := ctltest.Count(t, "ATOLL_KILLS", 40)
 	ring := ctltest.New(t, planetest.Shared(t, 3), 3)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

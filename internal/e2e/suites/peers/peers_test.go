@@ -43,7 +43,7 @@ const (
 //
 // ATOLL_CHANGES is the number of processes to kill for each kind of change.
 func TestPeers(t *testing.T) {
-	kills := ctltest.Count(t, "ATOLL_CHANGES", 4)
+	kills := ctltest.Count(t, "ATOLL_CHANGES", 2)
 	var options []plane.Options
 	for _, name := range plane.Names(4) {
 		options = append(options, plane.Options{Name: name})

@@ -31,7 +31,7 @@ import (
 //
 // The number of rounds is half of ATOLL_ROUNDS.
 func TestAccountRace(t *testing.T) {
-	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15) / 2
+	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 10) / 2
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	planes := planetest.Shared(t, 3)

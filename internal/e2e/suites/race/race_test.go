@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // ATOLL_ROUNDS is the number of rounds, ATOLL_FREEZE the maximum time for which an API server is
 // frozen.
 func TestRace(t *testing.T) {
-	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15)
+	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 10)
 	freeze := 5 * time.Second
 	if text := os.Getenv("ATOLL_FREEZE"); text != "" {
 		var err error
