@@ -18,7 +18,7 @@ import (
 type NamespaceOptions struct {
 	// Finish ends upstream namespaces that are being deleted, for an upstream without a namespace controller. It
 	// deletes the synced objects in such a namespace. When no object of any type is left in the namespace, it removes
-	// the finalizer of the namespace controller and its own, which ends the namespace. Finish leaves objects that are
+	// the finalizer of the namespace controller and the syncer's own, which ends the namespace. Finish leaves objects that are
 	// not synced alone: the namespace stays until others have removed them, which is reported as ReasonNamespace.
 	Finish bool
 	// Delete deletes a downstream namespace when its upstream namespace is deleted, after all synced objects in it are

@@ -45,7 +45,8 @@ func (t *fieldTables) of(kind string, schema *apiextensionsv1.JSONSchemaProps) s
 	return b.String()
 }
 
-// add adds a row for each field of an object, and then the rows of the field's own fields.
+// add adds a row for each field of an object, each followed by the rows of the field's own fields, down to maxDepth. If
+// these have rows already, the field's row refers to them instead. add also collects the validation rules.
 func (t *fieldTables) add(kind, path string, object *apiextensionsv1.JSONSchemaProps, depth int) {
 	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
 		field := object.Properties[name]

@@ -150,15 +150,21 @@ type Fanout struct {
 	LogFile string `json:"logFile"`
 }
 
-// Limits bound requests, so that no caller or region slows the others. A request above a limit waits; a stream above its
-// limit gets 429. A field that is not set has its default.
+// Limits bound requests, so that no caller or region slows the others. One user gets at most half of a region's places,
+// and less while other users wait for them. So a user's requests to one region may wait, and streams get 429, before the
+// user reaches RequestsPerUser or StreamsPerUser.
+//
+// A request above a limit waits, see Waiting and Wait. A stream above a limit gets 429: besides StreamsPerUser, a region
+// has at most 1000 streams, and the gateway 4000. A field that is not set has its default.
 type Limits struct {
 	Requests          int `json:"requests,omitempty"`          // concurrent requests that are not long-running. Default: 400
 	RequestsPerRegion int `json:"requestsPerRegion,omitempty"` // of these, to one region. Default: 100
 	RequestsPerUser   int `json:"requestsPerUser,omitempty"`   // of these, by one user. Default: 100
 	StreamsPerUser    int `json:"streamsPerUser,omitempty"`    // watches, logs and streams of one user. Default: 1000
-	Waiting           int `json:"waiting,omitempty"`           // requests that wait because a limit is reached; more get 429. Default: 1000; -1: none may wait
-	// RegionQPS is the number of requests per second to one region; more wait. Default: no limit.
+	// Waiting is the number of requests that wait because one of the limits above is reached; more get 429. At most half of
+	// them are of one user, and at most half are to one region. Default: 1000; -1: none may wait.
+	Waiting int `json:"waiting,omitempty"`
+	// RegionQPS is the number of requests per second to one region; more wait, without regard to Waiting. Default: no limit.
 	RegionQPS float32 `json:"regionQPS,omitempty"`
 	// SharedWatchBytes is the memory for the objects of shared watches: equal watches of one user, which share one watch of
 	// each region. Watches for which there is no memory go to the regions by themselves. Default: 256 MiB.

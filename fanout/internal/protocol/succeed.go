@@ -27,8 +27,11 @@ type succeedJob struct{ m *Machine }
 // First it makes every replica name the elected replica, so that no late write from the old home
 // can reach a replica. Then the elected replica becomes home, with the latest revision of all
 // replicas. Any process may repeat the succession at any time: a run that cannot continue an
-// earlier one uses a later generation, which wins. If Op.Met is a home in effect, begin only
-// affirms this home.
+// earlier one uses a later generation, which wins.
+//
+// A removal by force also runs this job for homes in effect in the remaining members. If Op.Met, the
+// object as it was listed, is such a home, begin elects nothing: it writes the home once more with a
+// raised heartbeat, so that no move of the home to the lost peer can commit.
 func (j succeedJob) begin() {
 	m := j.m
 	if m.Turns++; m.Turns > takeovers {
