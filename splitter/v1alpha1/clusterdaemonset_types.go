@@ -9,7 +9,8 @@ import (
 )
 
 // ClusterDaemonSet runs a Deployment made of its template on every chosen
-// cluster. Unlike a DaemonSet, it does not run a Pod on every node.
+// cluster. Unlike a DaemonSet, it does not run a Pod on every node. No
+// controller of this release carries it out.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
