@@ -41,7 +41,7 @@ func (s *session) connect(ctx context.Context) (region.Directory, error) {
 	for _, p := range listed {
 		conn, err := region.NewConn(p, region.ConnOptions{})
 		if err != nil {
-			return nil, badInput(flatten, "peer %s: %w", p.Name, err)
+			return nil, badInput(flatten, "%w", err) // it names the peer
 		}
 		conns = append(conns, conn)
 	}
