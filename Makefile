@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface reference api fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface reference release api fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,10 @@ reference: ## write the reference of errors and of CRDs to docs/evidence/errors.
 image: ## build the OCI images of cmd/atoll-gateway and cmd/atoll-manager into bin/NAME.oci, and print their digests (minutes)
 	mkdir -p bin && rm -rf bin/atoll-gateway.oci bin/atoll-manager.oci
 	cd tools/image && for name in atoll-gateway atoll-manager; do go run . -program cmd/$$name -out "$(CURDIR)/bin/$$name.oci" || exit 1; done
+
+release: ## make the release VERSION (such as v0.4.0) of HEAD in bin/release: tags, modules, programs, SBOMs, checksums (minutes)
+	rm -rf bin/release
+	go -C tools/release run . -version "$(VERSION)" -out "$(CURDIR)/bin/release"
 
 api: ## list the changes of the exported API since the first release in docs/evidence/api-changes.md (seconds)
 	.ci/api -w
