@@ -64,5 +64,5 @@
 //     Routers with a Cache or several Renewers (Join) in one process: the last event counts.
 //   - Exact gauges of operations: an operation counts from its first command. One that is replaced by an operation of
 //     the same idempotency key counts for ten minutes more.
-//   - That metrics of the program cmd/atoll-gateway, which counts all requests of its server, are among these.
+//   - That all metrics of the program cmd/atoll-gateway are among these: it counts the requests of its server itself.
 package atollprometheus

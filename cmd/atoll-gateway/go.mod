@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/atoll-dev/atoll v0.0.0
+	github.com/atoll-dev/atoll/adapters/prometheus v0.0.0
 	github.com/go-logr/logr v1.4.3
 	github.com/prometheus/client_golang v1.23.2
 	github.com/rs/cors v1.11.1
@@ -95,4 +96,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 )
 
-replace github.com/atoll-dev/atoll => ../..
+replace (
+	github.com/atoll-dev/atoll => ../..
+	github.com/atoll-dev/atoll/adapters/prometheus => ../../adapters/prometheus
+)

@@ -13,6 +13,7 @@ require (
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
+	github.com/atoll-dev/atoll/adapters/prometheus v0.0.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
@@ -98,5 +99,6 @@ require (
 
 replace (
 	github.com/atoll-dev/atoll => ../..
+	github.com/atoll-dev/atoll/adapters/prometheus => ../../adapters/prometheus
 	github.com/atoll-dev/atoll/cmd/atoll-gateway => ../../cmd/atoll-gateway
 )

@@ -36,6 +36,8 @@ type Options struct {
 	// Fanout runs the writes of registered kinds, which the regions hold together, to one region and to all regions. Nil:
 	// every write is sent to one region.
 	Fanout Fanout
+	// Observer receives events of lists and watches of all regions. It may be nil.
+	Observer *aggregate.Observer
 }
 
 // Handler is the http.Handler. It is safe for concurrent use.

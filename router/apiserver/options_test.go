@@ -90,6 +90,29 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// The Observer of the options receives the outcomes of lists and the steps of watches.
+func TestObserver(t *testing.T) {
+	s := newScene(t, proxy.Limits{})
+	s.put(t, "eu.loodse", "a")
+	s.put(t, "us.loodse", "b")
+	listed, followed := make(chan []aggregate.Outcome, 1), make(chan aggregate.FollowEvent, 100)
+	s.server = s.replica(t, Options{Observer: &aggregate.Observer{
+		Listed:   func(_ context.Context, outcomes []aggregate.Outcome) { listed <- outcomes },
+		Followed: func(_ context.Context, e aggregate.FollowEvent) { followed <- e },
+	}})
+	list, err := s.all(t, configMaps).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, outcome := range <-listed {
+		require.Equal(t, aggregate.OK, outcome.State, outcome.Region)
+	}
+	w, err := s.all(t, configMaps).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	require.NoError(t, err)
+	require.Equal(t, aggregate.OK, (<-followed).State)
+	w.Stop()
+	for range w.ResultChan() {
+	}
+}
+
 // The mapping of types and the budget are those of the options.
 func TestOptions(t *testing.T) {
 	s := newScene(t, proxy.Limits{})

@@ -52,6 +52,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, id router.Identi
 	}
 	api, err := aggregate.New(regions, aggregate.Options{
 		Qualify: true, Map: h.opts.Map, Budget: h.opts.Budget, Keys: h.opts.Keys, Sharing: h.opts.Sharing, Identity: id.Fingerprint(),
+		Observer: h.opts.Observer,
 	})
 	if err != nil {
 		return err

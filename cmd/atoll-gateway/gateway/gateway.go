@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 
+	atollprometheus "github.com/atoll-dev/atoll/adapters/prometheus"
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/config"
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/internal/audit"
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/internal/authn"
@@ -41,6 +42,7 @@ type Gateway struct {
 	authn   *authn.Authenticator
 	audit   *audit.Log
 	metrics *metrics.Metrics
+	events  *atollprometheus.Metrics // of the packages that the gateway consists of
 	cert    *certificate
 	parts   []func(context.Context) error // run from Start until the end
 	closers []func() error                // of files that Start closes otherwise
@@ -63,7 +65,7 @@ func New(ctx context.Context, c *config.Configuration, opts Options) (*Gateway, 
 		opts.Stdout = os.Stdout
 	}
 	g := &Gateway{config: c, opts: opts, draining: make(chan struct{}), serving: make(chan struct{})}
-	for _, step := range []func(context.Context) error{g.newRing, g.newAuthentication, g.newServing, g.newHandler} {
+	for _, step := range []func(context.Context) error{g.newEvents, g.newRing, g.newAuthentication, g.newServing, g.newHandler} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
@@ -80,6 +82,12 @@ func (g *Gateway) Close() error {
 	return errors.Join(faults...)
 }
 
+// newEvents makes the metrics of the gateway's parts, whose Observers must exist before the parts.
+func (g *Gateway) newEvents(context.Context) (err error) {
+	g.events, err = atollprometheus.New(atollprometheus.Options{Directory: func() region.Directory { return g.ring }})
+	return err
+}
+
 func (g *Gateway) newAuthentication(ctx context.Context) (err error) {
 	g.authn, err = authn.New(ctx, &g.config.Authentication, g.ring)
 	return err
@@ -94,7 +102,7 @@ func (g *Gateway) newServing(context.Context) (err error) {
 		return fmt.Errorf("audit.file: %w", err)
 	}
 	g.closers = append(g.closers, g.audit.Close)
-	g.metrics = metrics.New(g.ring, metrics.Values{
+	g.metrics = metrics.New(g.ring, g.events, metrics.Values{
 		AuditFailed: g.audit.Failed, Expiry: g.cert.expiry,
 		Kept: func() bool { _, stale := g.keptSince(); return stale },
 	})

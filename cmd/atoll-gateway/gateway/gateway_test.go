@@ -6,6 +6,9 @@ package gateway_test
 import (
 	"net"
 	"net/http"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,35 @@ import (
 	"github.com/atoll-dev/atoll/cmd/atoll-gateway/gateway"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
+
+// The page for operators lists the gateway's own metrics with their labels.
+func requireListed(t *testing.T, metrics string) {
+	t.Helper()
+	page, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	series := regexp.MustCompile(`(?m)^(atoll_gateway_[a-z_]+?)(?:_count)?(?:\{(.*)\})? `)
+	label := regexp.MustCompile(`([a-z]+)="`)
+	want := map[string]bool{}
+	for _, s := range series.FindAllStringSubmatch(metrics, -1) {
+		name := s[1]
+		if strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") {
+			continue
+		}
+		var labels []string
+		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+			labels = append(labels, l[1])
+		}
+		slices.Sort(labels)
+		want[name+" "+strings.Join(labels, ",")] = true
+	}
+	have := map[string]bool{}
+	for _, r := range regexp.MustCompile("(?m)^\\| `(atoll_gateway_[a-z_]+)(?:\\{(.*)\\})?` ").FindAllStringSubmatch(string(page), -1) {
+		labels := strings.Split(r[2], ",")
+		slices.Sort(labels)
+		have[r[1]+" "+strings.Join(labels, ",")] = true
+	}
+	require.Equal(t, want, have)
+}
 
 // One region, all regions and a peer are served to callers; each request is in the log, the audit log and the metrics.
 func TestRequests(t *testing.T) {
@@ -62,9 +94,14 @@ func TestRequests(t *testing.T) {
 		`atoll_gateway_region_up{peer="us-east",region="us-east-1.loodse"} 1`,
 		`atoll_gateway_peers_from_cache 0`, `atoll_gateway_audit_events_lost_total 0`,
 		`atoll_gateway_request_duration_seconds_count{region="*",verb="list"} 2`,
+		// The Observers of the ring, of the router and of merged lists.
+		`atoll_peer_healthy{peer="us-east"} 1`,
+		`atoll_aggregate_lists_total{region="us-east-1.loodse",state="OK"} 1`,
 	} {
 		require.Contains(t, metrics, line+"\n")
 	}
+	require.Contains(t, metrics, `atoll_router_requests_total{outcome="success",peer="eu-west"} `)
+	requireListed(t, metrics)
 	code, _ := p.plain("/livez")
 	require.Equal(t, http.StatusOK, code)
 }

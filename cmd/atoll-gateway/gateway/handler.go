@@ -33,7 +33,7 @@ func (g *Gateway) newHandler(context.Context) error {
 	// one region, reads of all regions send it up to half as many.
 	opts := router.Options{
 		Budget: router.Budget{QPS: limits.RegionQPS, InFlight: limits.RequestsPerRegion * 3 / 2, Streams: 1500},
-		Users:  g.authn.Users, Groups: g.authn.Groups,
+		Users:  g.authn.Users, Groups: g.authn.Groups, Observer: g.events.Router(nil),
 	}
 	operators := opts // without the cache, which has one owner
 	if directory := g.config.Source.CacheDirectory; directory != "" {
@@ -88,7 +88,7 @@ func (g *Gateway) newAPI(routes *router.Router, single *proxy.Proxy) (http.Handl
 	}
 	g.parts = append(g.parts, sharing.Start)
 	catalog, _ := g.config.Catalog()
-	opts := apiserver.Options{Sharing: sharing, Catalog: catalog}
+	opts := apiserver.Options{Sharing: sharing, Catalog: catalog, Observer: g.events.Aggregate(nil)}
 	if path := g.config.TokenKeysFile; path != "" {
 		opts.Keys = aggregate.RandomKeyring()
 		files, err := reload.New("keys of tokens", func(contents ...[]byte) error { return setKeys(opts.Keys, contents[0]) }, path)
@@ -126,11 +126,11 @@ func setKeys(keyring *aggregate.Keyring, data []byte) error {
 
 // newFanout makes the coordinator of the operations on all peers.
 func (g *Gateway) newFanout(path string) (apiserver.Fanout, error) {
-	log, err := wal.Open(path, wal.Options{})
+	log, err := wal.Open(path, wal.Options{Observer: g.events.WAL(nil)})
 	if err != nil {
 		return nil, err
 	}
-	coordinator, err := fanout.New(g.ring, log, fanout.Options{Kinds: account.Kinds()})
+	coordinator, err := fanout.New(g.ring, log, fanout.Options{Kinds: account.Kinds(), Observer: g.events.Fanout(nil)})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

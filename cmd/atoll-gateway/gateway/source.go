@@ -31,7 +31,7 @@ func (g *Gateway) newRing(context.Context) (err error) {
 		}
 		g.source = g.kept
 	}
-	if g.ring, err = region.NewRing(g.source, region.Options{}); err != nil {
+	if g.ring, err = region.NewRing(g.source, region.Options{Observer: g.events.Region(nil)}); err != nil {
 		return err
 	}
 	g.parts = append(g.parts, g.ring.Start)

@@ -32,8 +32,9 @@ type Values struct {
 	Expiry      func() time.Time // of the serving certificate
 }
 
-// New makes the metrics of a gateway with the peers of ring.
-func New(ring *region.Ring, values Values) *Metrics {
+// New makes the metrics of a gateway with the peers of ring. Its Handler also serves those of packages, which the Observers
+// of the gateway's parts update.
+func New(ring *region.Ring, packages prometheus.Collector, values Values) *Metrics {
 	m := &Metrics{
 		ring: ring, registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -50,7 +51,7 @@ func New(ring *region.Ring, values Values) *Metrics {
 			Help: "Requests under way; kind is request, or stream for watches, logs and other long-running requests.",
 		}, []string{"kind"}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.inFlight, &peers{ring},
+	m.registry.MustRegister(m.requests, m.duration, m.inFlight, &peers{ring}, packages,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_gateway_audit_events_lost_total", Help: "Audit events that could not be written.",
