@@ -21,7 +21,7 @@ help: ## list the targets
 
 build: ## compile the packages of the library, the examples, the commands and the end-to-end module
 	go build ./...
-	for m in $(wildcard adapters/*/go.mod examples/*/go.mod cmd/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
+	for m in $(wildcard adapters/*/go.mod examples/*/go.mod cmd/*/go.mod deploy/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
 
 test: ## unit tests of the library, the examples, the commands and the end-to-end module (4 minutes)
 	GOTEST="$(GOTEST)" .ci/test
