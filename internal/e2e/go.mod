@@ -6,8 +6,10 @@ require (
 	github.com/atoll-dev/atoll v0.0.0
 	github.com/atoll-dev/atoll/adapters/controllerruntime v0.0.0
 	github.com/atoll-dev/atoll/adapters/multicluster v0.0.0
+	github.com/atoll-dev/atoll/adapters/prometheus v0.0.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
+	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.11.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.20.0
@@ -49,7 +51,6 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
-	github.com/prometheus/client_golang v1.23.2 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.19.2 // indirect
@@ -88,4 +89,5 @@ replace (
 	github.com/atoll-dev/atoll => ../..
 	github.com/atoll-dev/atoll/adapters/controllerruntime => ../../adapters/controllerruntime
 	github.com/atoll-dev/atoll/adapters/multicluster => ../../adapters/multicluster
+	github.com/atoll-dev/atoll/adapters/prometheus => ../../adapters/prometheus
 )

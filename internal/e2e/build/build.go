@@ -89,7 +89,7 @@ func (c *cache) compile(ctx context.Context, p program, path string) error {
 		return err
 	}
 	var output bytes.Buffer
-	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", path}
+	args := []string{"build", "-trimpath", "-tags", p.tags, "-ldflags", flags, "-o", path}
 	if p.edit != nil {
 		modfile, err := c.edited(ctx, p.edit, filepath.Dir(path))
 		if err != nil {

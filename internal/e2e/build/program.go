@@ -16,6 +16,7 @@ const (
 	Kubectl           = "kubectl"
 	KWOK              = "kwok"
 	Etcdutl           = "etcdutl"
+	Prometheus        = "prometheus"
 
 	// AnyGroupAPIServer is kube-apiserver without one check: it accepts CustomResourceDefinitions
 	// in groups without a dot, such as apps, as the control plane of the multi-cluster proposal
@@ -31,6 +32,7 @@ type program struct {
 	usual   time.Duration // build time on two idle cores, after the builds of the programs that precede it
 	edit    *edit         // nil: built unchanged
 	folder  string        // folder, in the pinned module, of the module that pins the program; empty: the pinned module
+	tags    string        // build tags
 }
 
 // programs returns all executables, in the order in which their builds share the most compiled
@@ -49,5 +51,7 @@ func programs() []program {
 		{name: Kubectl, pkg: kubernetes + "/cmd/kubectl", version: kubernetes, usual: 15 * time.Second},
 		{name: KWOK, pkg: "sigs.k8s.io/kwok/cmd/kwok", version: "sigs.k8s.io/kwok", usual: 15 * time.Second},
 		{name: Etcdutl, pkg: "go.etcd.io/etcd/etcdutl/v3", version: "go.etcd.io/etcd/etcdutl/v3", usual: 30 * time.Second, folder: "etcdutl"},
+		// Without service discovery except by files and HTTP, which would double the time, and without the pages for a browser.
+		{name: Prometheus, pkg: "github.com/prometheus/prometheus/cmd/prometheus", version: "github.com/prometheus/prometheus", usual: 100 * time.Second, folder: "prometheus", tags: "remove_all_sd"},
 	}
 }
