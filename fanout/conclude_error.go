@@ -81,7 +81,7 @@ func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 	switch result.Reason {
 	case protocol.Contended:
 		if failed != nil {
-			return failed // the machine cannot distinguish a webhook that rejects each write from rivals
+			return c.r.troubles.withOthers(peer, failed) // the machine cannot distinguish a webhook that rejects each write from rivals
 		}
 		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
@@ -91,14 +91,14 @@ func (c conclusion) cause(ctx context.Context, result protocol.Result) error {
 		if failed == nil {
 			failed = &region.Error{Peer: peer, Op: "reach", Err: region.ErrUnavailable}
 		}
-		return unreached{failed}
+		return unreached{c.r.troubles.withOthers(peer, failed)}
 	}
 	switch {
 	case failed != nil && result.Reason != protocol.Late && !c.r.kind.Within.Empty() && isAbsent(failed):
 		return fmt.Errorf("%w: %s %s must be Active in peer %s, and its namespace is not there: add it first: %w",
 			ErrNoOwner, c.r.kind.Within.GroupResource(), c.r.key.Namespace, peer, failed)
 	case failed != nil && result.Reason != protocol.Late:
-		return failed
+		return c.r.troubles.withOthers(peer, failed)
 	case ctx.Err() != nil:
 		return late(ctx, c.r.troubles.awaited())
 	default:

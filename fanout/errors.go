@@ -102,19 +102,24 @@ func (e *HeldError) Error() string {
 	if e.Coordinator != "" {
 		fmt.Fprintf(&b, ", taken by %s", e.Coordinator)
 	}
+	b.WriteString(e.remedy())
+	return b.String()
+}
+
+// remedy returns the end of the text: what a person can do.
+func (e *HeldError) remedy() string {
 	switch {
 	case e.Lost != "":
-		fmt.Fprintf(&b, ", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (%[3]s)", e.Lost, e.UID, releaseOf(e.Kind.Kind, e.Key))
+		return fmt.Sprintf(", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (%[3]s)", e.Lost, e.UID, releaseOf(e.Kind.Kind, e.Key))
 	case e.Operation == "":
-		b.WriteString(": adopt it, delete it there, or choose another name")
+		return ": adopt it, delete it there, or choose another name"
 	case e.Stage == "Reserved":
-		b.WriteString(": it is not committed: try again when that operation has ended")
+		return ": it is not committed: try again when that operation has ended"
 	case e.Stage == "Removing":
-		b.WriteString(": it is being removed: try again when it is gone")
+		return ": it is being removed: try again when it is gone"
 	default:
-		b.WriteString(": remove it first, or choose another name")
+		return ": remove it first, or choose another name"
 	}
-	return b.String()
 }
 
 // ConflictError means that an update or a removal was based on a revision or a resourceVersion that

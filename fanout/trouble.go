@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -126,6 +128,40 @@ func (t *trouble) failure() error {
 	found.Attempts, found.Since = t.attempts, t.since
 	return &region.Error{Peer: where.Peer, Region: where.Region, Op: where.Op, Err: &found}
 }
+
+// withOthers returns failed, the failure of peer, with the failures of all other peers that did not answer or rejected a
+// request: which of them failed first depends on the attempt.
+func (t *troubles) withOthers(peer region.PeerName, failed error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[region.PeerName]error{peer: failed}
+	for _, was := range t.peers {
+		if was.peer != "" && was.peer != peer && (was.silent || region.CauseOf(was.err) != region.CauseUnknown || rejection(was.err) != "") {
+			found[was.peer] = was.failure()
+		}
+	}
+	if peer == "" || len(found) == 1 {
+		return failed
+	}
+	var all severalPeers
+	for _, at := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, found[at])
+	}
+	return all
+}
+
+// severalPeers are the errors of several peers, sorted by peer.
+type severalPeers []error
+
+func (e severalPeers) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (e severalPeers) Unwrap() []error { return e }
 
 // expire records, at the caller's deadline, the calls under way and the peers that did not answer
 // their last calls.

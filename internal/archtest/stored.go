@@ -25,7 +25,7 @@ var storedValue = regexp.MustCompile(`^([a-z0-9-]+\.)+(dev|io)(/|$)|^atoll(-[a-z
 var storedConst = regexp.MustCompile(`Bucket$|^(marker|fileFormat|exit[A-Z]\w*)$`)
 
 // StoredConstants returns the constants of a package whose values are stored outside the process: each string constant
-// of API types, and each constant whose value matches storedValue or whose name matches storedConst. It also returns
+// of API types or of a type Reason, and each constant whose value matches storedValue or whose name matches storedConst. It also returns
 // each string literal that names a metric.
 func StoredConstants(p Package, files []*ast.File) []string {
 	var found []string
@@ -65,13 +65,19 @@ func stored(p Package, spec *ast.ValueSpec) []string {
 		switch {
 		case isString && storedValue.MatchString(value):
 			found = append(found, "name "+value) // in whichever package it is declared
-		case isString && path.Base(p.Path) == "v1alpha1":
+		case isString && (path.Base(p.Path) == "v1alpha1" || isReason(spec.Type) && !strings.Contains(p.Path, "/internal/")):
 			found = append(found, p.Path+" "+value)
 		case storedConst.MatchString(name.Name) && !strings.Contains(value, "\n"):
 			found = append(found, fmt.Sprintf("%s.%s %s", path.Base(p.Path), name.Name, lit.Value))
 		}
 	}
 	return found
+}
+
+// isReason reports whether a type is the Reason of a package, whose values conditions have.
+func isReason(t ast.Expr) bool {
+	name, ok := t.(*ast.Ident)
+	return ok && name.Name == "Reason"
 }
 
 // StoredFields returns each field of a CRD's schema with its type and its enumerated values.

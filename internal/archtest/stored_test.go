@@ -55,6 +55,7 @@ func TestStoredNamesRule(t *testing.T) {
 	files := parse(t, "package v1alpha1\nconst A = \"a\"\nconst B, C = \"x.dev/b\", 1\n")
 	require.Equal(t, []string{"p/v1alpha1 a", "name x.dev/b"}, StoredConstants(Package{Path: "p/v1alpha1"}, files))
 	require.Equal(t, []string{"name x.dev/b"}, StoredConstants(Package{Path: "p"}, files))
+	require.Equal(t, []string{"p A"}, StoredConstants(Package{Path: "p"}, parse(t, "package p\nconst X Reason = \"A\"\nconst Y Kind = \"B\"\n")))
 	require.Equal(t, []string{"metric atoll_peers"}, StoredConstants(Package{Path: "p"}, parse(t, "package p\nvar x = f(\"atoll_peers\")\n")))
 
 	fields, err := StoredFields([]byte(`
