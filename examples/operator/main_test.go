@@ -163,6 +163,16 @@ func (w *world) awaitReason(peer region.PeerName, name, reason string) metav1.Co
 	return w.ready(peer, name)
 }
 
+// reports returns how many writes of the status of a Database a region has accepted.
+func (w *world) reports(peer region.PeerName) (n int) {
+	for _, r := range w.ring.Server(peer).Requests() {
+		if r.Code < 300 && r.Verb == "update" && r.Subresource == "status" {
+			n++
+		}
+	}
+	return n
+}
+
 // requests returns how many requests with the verb for the resource a region has received.
 func (w *world) requests(peer region.PeerName, verb, resource string) (n int) {
 	for _, r := range w.ring.Server(peer).Requests() {

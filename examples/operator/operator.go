@@ -76,10 +76,8 @@ func (o *operator) Reconcile(ctx context.Context, r mcreconcile.Request) (result
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Complete"}
 	if err := o.settle(ctx, c, db, region.PeerName(r.ClusterName)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "the Database is not ready", "retry", retry)
-		ready.Status, ready.Reason, ready.Message, result.RequeueAfter = metav1.ConditionFalse, "Waiting", err.Error(), retry
-		if _, held := errors.AsType[*fanout.HeldError](err); held {
-			ready.Reason = "NameTaken"
-		}
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, string(fanout.ReasonOf(err)), fanout.Message(err)
+		result.RequeueAfter = retry
 	}
 	ready.ObservedGeneration = db.Generation
 	if meta.SetStatusCondition(&db.Status.Conditions, ready) {

@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
 // Databases of different regions become ready. Each region has the same Secret, and guards the names of the others.
@@ -85,12 +87,47 @@ func TestARegionIsAway(t *testing.T) {
 	w.await(func() bool { return w.ready("eu-west", "orders").ObservedGeneration == db.Generation })
 	require.Equal(t, "Complete", w.ready("eu-west", "orders").Reason)
 	require.NoError(t, w.in("us-east").Create(t.Context(), database("users")))
-	require.Contains(t, w.awaitReason("us-east", "users", "Waiting").Message, "us-west")
+	require.Contains(t, w.awaitReason("us-east", "users", "PeerUnreachable").Message, "us-west")
 	require.NoError(t, w.in("eu-west").Delete(t.Context(), database("orders")))
 	w.await(func() bool { return w.password("ap-south", "orders") == "" })
 	w.ring.Partition("us-west", false)
 	w.awaitReason("us-east", "users", "Complete")
 	require.NotEmpty(t, w.password("us-west", "users"))
+}
+
+// While two regions are away, repeated attempts report the same condition, and write it once: it does not depend on the
+// region that failed first.
+func TestRepeatedFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ring.Partition("ap-south", true)
+	w.ring.Partition("us-west", true)
+	defer w.start()()
+	require.NoError(t, w.in("eu-west").Create(t.Context(), database("orders")))
+	ready := w.awaitReason("eu-west", "orders", "PeerUnreachable")
+	require.Equal(t, "ap-south, us-west: no answer", ready.Message)
+	attempts := w.requests("us-east", "create", "databases")
+	w.await(func() bool { return w.requests("us-east", "create", "databases") >= attempts+10 })
+	require.Equal(t, ready, w.ready("eu-west", "orders"))
+	require.Equal(t, 1, w.reports("eu-west"))
+}
+
+// The outcome of the first attempt is in doubt. Further attempts cannot read its Secret, and have no effect. Each of the two
+// conditions is written once.
+func TestAttemptsInDoubt(t *testing.T) {
+	t.Parallel() // the first attempt waits for the peer
+	w := newWorld(t)
+	for _, verb := range []string{"get", "update", "delete"} {
+		secrets := schema.GroupResource{Resource: "secrets"}
+		w.ring.Server("eu-west").Inject(regiontest.Fault{Verb: verb, Resource: secrets, Times: -1, Do: regiontest.Refuse(503)})
+	}
+	defer w.start()()
+	require.NoError(t, w.in("eu-west").Create(t.Context(), database("orders")))
+	ready := w.awaitReason("eu-west", "orders", "InDoubt")
+	require.Contains(t, ready.Message, "once peer eu-west answers")
+	attempts := w.requests("eu-west", "create", "secrets")
+	w.await(func() bool { return w.requests("eu-west", "create", "secrets") >= attempts+6 })
+	require.LessOrEqual(t, w.reports("eu-west"), 2)
 }
 
 // A new process of the operator checks each Database and changes nothing.
