@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/rivals"
 )
 
 // keptApart reports whether the central object was added to the peers before its plane became a
@@ -20,6 +21,11 @@ func (t *task) keptApart() bool {
 	home := primary(t.observed)
 	state, err := t.replicator.kind.State(t.object)
 	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.object.GetUID()
+}
+
+// removeCommand returns the command with which a person deletes an object of the name.
+func (t *task) removeCommand() string {
+	return rivals.Command(t.replicator.kind.Resource.GroupResource().String(), t.key.Namespace, t.key.Name)
 }
 
 // planInPlace reads a central object whose plane is itself a peer, and returns its plan.
@@ -34,7 +40,10 @@ func (t *task) planInPlace(ctx context.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	l := local{peer: t.itself, seeEdits: kind.SeesEdits(), deleted: t.object.GetDeletionTimestamp() != nil}
+	l := local{
+		peer: t.itself, seeEdits: kind.SeesEdits(), deleted: t.object.GetDeletionTimestamp() != nil, remove: t.removeCommand(),
+		self: rivals.Rival{Peer: string(t.itself), UID: string(t.object.GetUID()), Created: t.object.GetCreationTimestamp().UTC()},
+	}
 	if state != nil && state.Claim != nil {
 		l.claimed, l.stage = true, state.Stage
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/rivals"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -56,6 +57,16 @@ func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
 		}
 	}
 	return ""
+}
+
+// rivalsOf returns all objects without a claim.
+func rivalsOf(observed []observation) (all []rivals.Rival) {
+	for _, s := range observed {
+		if s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
+			all = append(all, rivals.Rival{Peer: string(s.peer), UID: string(s.copy.UID), Created: s.copy.Created})
+		}
+	}
+	return all
 }
 
 // homeless returns the first peer that has an Active object or an object with an unreadable claim;

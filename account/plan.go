@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/rivals"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -59,6 +60,7 @@ type central struct {
 	digest string
 	bare   string // content without the origin
 	agreed bool   // once the peers have the content, it may not change
+	remove string // the command that deletes an object of the name
 }
 
 // plan decides how the object gets into all peers. It is pure.
@@ -81,6 +83,9 @@ func (c central) plan(observed []observation) plan {
 
 // planAdd plans for an object that has no home yet.
 func (c central) planAdd(observed []observation) plan {
+	if all := rivalsOf(observed); len(all) > 1 {
+		return conflict("%s", rivals.Message(c.remove, all))
+	}
 	if peer := unclaimed(observed, ""); peer != "" {
 		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
 	}
@@ -134,6 +139,9 @@ type local struct {
 	deleted   bool
 	requested bool // the deletion only requests a removal: the object is still in effect
 	held      bool // the requested removal is held
+
+	self   rivals.Rival // this object, while it has no claim
+	remove string       // the command that deletes an object of the name
 }
 
 // plan decides how the object gets into the other peers. An object without a claim is adopted. An
@@ -170,10 +178,10 @@ func (l local) planAdopt(observed []observation) plan {
 		return plan{removing: true}
 	}
 	p := plan{action: actionAdopt}
-	if peer := unclaimed(observed, l.peer); peer != "" {
-		p = conflict("an object of the same name was also applied in %s: delete one of the two", peer)
-	} else if home := primary(observed); home != nil {
+	if home := primary(observed); home != nil {
 		p = conflict("an object in %s holds the name", home.peer)
+	} else if unclaimed(observed, l.peer) != "" {
+		p = conflict("%s", rivals.Message(l.remove, append(rivalsOf(observed), l.self)))
 	} else if len(unreachable(observed)) > 0 {
 		p = waits("adopting it needs every peer")
 	}

@@ -6,12 +6,17 @@ package account
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/rivals"
+	"github.com/atoll-dev/atoll/region"
 )
 
 // inAllPeers returns the observations of an object that eu-west (its home) and us-east have in
@@ -86,9 +91,39 @@ func TestPlanOfACentralObject(t *testing.T) {
 	}
 }
 
+// Objects that were applied in several peers get one message, in whichever peer the plan is made, and in whichever order
+// the peers were observed.
+func TestPlansOfRivalsAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var observed []observation
+		var all []rivals.Rival
+		for _, peer := range []region.PeerName{"ap-south", "eu-west", "us-east", "us-west"} {
+			o := observation{peer: peer, member: fanoutv1alpha1.PeerActive}
+			if rapid.Bool().Draw(t, "applied") {
+				o.copy = &replica{UID: types.UID("in " + peer), Created: time.Unix(rapid.Int64Range(0, 9).Draw(t, "created"), 0)}
+				all = append(all, rivals.Rival{Peer: string(peer), UID: string(o.copy.UID), Created: o.copy.Created})
+			}
+			observed = append(observed, o)
+		}
+		for _, self := range all {
+			l := local{peer: region.PeerName(self.Peer), self: self, remove: "remove it"}
+			p := l.plan(rapid.Permutation(observed).Draw(t, "observed"))
+			if len(all) == 1 {
+				require.Equal(t, actionAdopt, p.action)
+				continue
+			}
+			require.Equal(t, plan{reason: v1alpha1.AccountReasonConflict, message: rivals.Message("remove it", all)}, p)
+		}
+		if len(all) > 1 {
+			c := central{remove: "remove it"}
+			require.Equal(t, plan{reason: v1alpha1.AccountReasonConflict, message: rivals.Message("remove it", all)}, c.plan(rapid.Permutation(observed).Draw(t, "observed")))
+		}
+	})
+}
+
 func TestPlanOfALocalObject(t *testing.T) {
 	atHome := local{peer: "eu-west", claimed: true, stage: fanoutv1alpha1.StageActive, digest: "d", seeEdits: true}
-	applied := local{peer: "eu-west", digest: "d", seeEdits: true}
+	applied := local{peer: "eu-west", digest: "d", seeEdits: true, self: rivals.Rival{Peer: "eu-west", UID: "self"}, remove: "remove it"}
 	with := func(l local, change func(*local)) local {
 		change(&l)
 		return l
@@ -102,7 +137,8 @@ func TestPlanOfALocalObject(t *testing.T) {
 		"applied":             {applied, inNoPeer, plan{action: actionAdopt, digest: "d"}},
 		"applied and deleted": {with(applied, func(l *local) { l.deleted = true }), inNoPeer, plan{removing: true}},
 		"applied here and elsewhere": {applied, func(home, other *observation) { home.copy, other.copy.Stage = nil, "" }, plan{
-			digest: "d", reason: v1alpha1.AccountReasonConflict, message: "an object of the same name was also applied in us-east: delete one of the two",
+			digest: "d", reason: v1alpha1.AccountReasonConflict,
+			message: rivals.Message("remove it", []rivals.Rival{{Peer: "eu-west", UID: "self"}, {Peer: "us-east", UID: "u"}}),
 		}},
 		"applied, the name has a home": {applied, func(home, other *observation) { home.copy, other.copy.Home = nil, true }, plan{
 			digest: "d", reason: v1alpha1.AccountReasonConflict, message: "an object in us-east holds the name",

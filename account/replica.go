@@ -6,6 +6,7 @@ package account
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,7 @@ const OriginAnnotation = "atoll.dev/origin"
 // replica is the part of a peer's object that a Replicator keeps in memory.
 type replica struct {
 	UID         types.UID
+	Created     time.Time
 	Stage       fanoutv1alpha1.Stage // empty without a claim
 	Home        bool                 // whether it is the home
 	Revision    int64
@@ -48,6 +50,7 @@ func (c *replica) edited() bool { return c.Home && c.Actual != "" && c.Actual !=
 func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 	c := replica{
 		UID:         obj.GetUID(),
+		Created:     obj.GetCreationTimestamp().UTC(),
 		Origin:      types.UID(obj.GetAnnotations()[OriginAnnotation]),
 		Terminating: obj.GetDeletionTimestamp() != nil,
 		Orphaned:    isOrphaned(obj),

@@ -201,7 +201,7 @@ func (t *task) plan(ctx context.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	return central{uid: t.object.GetUID(), digest: digest, bare: content, agreed: t.replicator.opts.Agreed}.plan(t.observed), nil
+	return central{uid: t.object.GetUID(), digest: digest, bare: content, agreed: t.replicator.opts.Agreed, remove: t.removeCommand()}.plan(t.observed), nil
 }
 
 // apply carries out an action.

@@ -217,7 +217,7 @@ func phase(conditions []metav1.Condition) v1alpha1.AccountPhase {
 }
 
 // longest is the greatest length of a message in a condition, in bytes.
-const longest = 512
+const longest = 1024
 
 // brief returns text as one line of bounded length.
 func brief(text string) string {

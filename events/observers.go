@@ -155,7 +155,7 @@ func ofServiceCluster(e servicecluster.ReportEvent) (Event, bool) {
 	case regionv1alpha1.ServiceClusterReasonComplete:
 		event.Type, event.Reason = Normal, "ClusterReady"
 		return event, e.Before != metav1.ConditionTrue
-	case regionv1alpha1.ServiceClusterReasonHeld, regionv1alpha1.ServiceClusterReasonKubeconfigInvalid, regionv1alpha1.ServiceClusterReasonUnreachable:
+	case regionv1alpha1.ServiceClusterReasonHeld, regionv1alpha1.ServiceClusterReasonRivals, regionv1alpha1.ServiceClusterReasonKubeconfigInvalid, regionv1alpha1.ServiceClusterReasonUnreachable:
 		return event, true
 	}
 	return event, e.Before == metav1.ConditionTrue && regionv1alpha1.ServiceClusterConditionReason(e.Reason) != regionv1alpha1.ServiceClusterReasonRemoving

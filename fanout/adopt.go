@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +29,8 @@ import (
 // the error is an *InDoubtError or wraps ErrEnded, a failed adoption has not changed the object.
 // The error is a *HeldError if an object in another peer has the name, or if the object in peer is
 // a reservation. If the object in the other peer has no claim either, HeldError.Operation is empty:
-// delete one of the two objects by hand to adopt the other one. The error wraps ErrNotFound if peer
+// delete one of the two objects by hand to adopt the other one. HeldError.Rivals has all objects
+// without a claim, and is the same for each of them. The error wraps ErrNotFound if peer
 // does not hold the object, and is otherwise an error of Add. Guards that a failed adoption created
 // stay as long as the object exists. Adopt blocks, is safe for concurrent use, and is idempotent.
 // If a kind sets AdoptApplied, Start adopts its applied objects without a call of Adopt.
@@ -124,15 +124,17 @@ func (e *examination) applied(owners []string) {
 		return
 	}
 	var peers []string
+	var all []Rival
 	for _, peer := range slices.Sorted(maps.Keys(e.survey.late[e.key])) {
 		if m := e.survey.late[e.key][peer]; m.bad == nil && !m.view.Claimed {
 			peers = append(peers, peer)
+			all = append(all, Rival{region.PeerName(peer), m.obj.GetUID(), m.obj.GetCreationTimestamp().UTC()})
 		}
 	}
 	for _, peer := range peers {
 		text := "it was applied without a claim and is not adopted yet: Start adopts it, or Adopt"
 		if len(peers) > 1 {
-			text = fmt.Sprintf("it was applied without a claim in peers %s: delete all but one by hand, that one can be adopted", strings.Join(peers, ", "))
+			text = rivalsMessage(e.key, e.survey.kind, all)
 		}
 		e.report("adoption", peer, met{}, true, "%s", text).UID = e.survey.late[e.key][peer].obj.GetUID()
 	}

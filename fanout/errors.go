@@ -85,6 +85,8 @@ type HeldError struct {
 	// now; the object in Holder proves the commit. Either the peer was restored from an older
 	// state, or a person removed the finalizer fanout.atoll.dev/primary from the object.
 	Lost region.PeerName
+
+	rivals *rivalry // nil if there is no rivalry
 }
 
 // Error names the object, the peer that holds it, the operation and its start, and the remedy.
@@ -109,6 +111,8 @@ func (e *HeldError) Error() string {
 // remedy returns the end of the text: what a person can do.
 func (e *HeldError) remedy() string {
 	switch {
+	case e.rivals != nil:
+		return ": " + e.rivals.text
 	case e.Lost != "":
 		return fmt.Sprintf(", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (%[3]s)", e.Lost, e.UID, releaseOf(e.Kind.Kind, e.Key))
 	case e.Operation == "":

@@ -92,6 +92,9 @@ func textsOfEnd(t tree) []string {
 
 // stable returns what Error returns without the operation, its start and its coordinator.
 func (e *HeldError) stable() string {
+	if e.rivals != nil {
+		return fmt.Sprintf("%s %s: %s", e.Kind.Kind, keyString(e.Key), e.rivals.text)
+	}
 	how := e.Stage
 	if e.Operation == "" {
 		how = "applied there without a claim"

@@ -138,6 +138,7 @@ func (b *submitter) attempts(ctx context.Context, req request, j journal, entry 
 				_ = b.entries.log.End(context.WithoutCancel(ctx), entry, r.conclusion().outcome())
 			}
 			operation, err := r.conclusion().conclude(ctx, result, err)
+			b.nameRivals(ctx, req, err)
 			return operation, r, err
 		}
 	}

@@ -39,7 +39,7 @@ func TestDatabases(t *testing.T) {
 	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
 }
 
-// If two regions have a Database of one name, both report the conflict. When one of them is deleted, the other one gets the
+// If two regions have a Database of one name, both report the conflict, in the same words. When one of them is deleted, the other one gets the
 // name.
 func TestTheNameIsTaken(t *testing.T) {
 	w := newWorld(t)
@@ -47,8 +47,9 @@ func TestTheNameIsTaken(t *testing.T) {
 		require.NoError(t, w.in(peer).Create(t.Context(), database("orders")))
 	}
 	defer w.start()()
-	require.Contains(t, w.awaitReason("eu-west", "orders", "NameTaken").Message, "us-east")
-	require.Contains(t, w.awaitReason("us-east", "orders", "NameTaken").Message, "eu-west")
+	message := w.awaitReason("eu-west", "orders", "NameTaken").Message
+	require.Regexp(t, `eu-west \(.*; us-east \(.*kubectl delete databases\.operator\.example\.com orders -n default`, message)
+	require.Equal(t, message, w.awaitReason("us-east", "orders", "NameTaken").Message)
 	require.Empty(t, w.password("eu-west", "orders"))
 	require.NoError(t, w.in("us-east").Delete(t.Context(), database("orders")))
 	w.awaitReason("eu-west", "orders", "Complete")

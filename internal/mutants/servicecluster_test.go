@@ -74,11 +74,15 @@ var serviceclusterMutants = []mutant{
 	},
 	{
 		"a name that another peer holds is reported as held", "the other peers are not read",
-		"controller.go", "			return held\n", "			return free\n", "TestAHeldNameIsReported",
+		"controller.go", "			o = held\n", "			o = free\n", "TestAHeldNameIsReported",
 	},
 	{
 		"a guard for this peer does not hold the name against it", "every guard does",
-		"controller.go", "other.Spec.Fanout.Claim != nil &&\n			region.PeerName(other.Spec.Fanout.Claim.Target) != of.name {", "other.Spec.Fanout.Claim != nil {", "TestANameIsNotFreeWhileAPeerIsUnreachable",
+		"controller.go", "other.Spec.Fanout.Claim != nil && region.PeerName(other.Spec.Fanout.Claim.Target) != of.name:", "other.Spec.Fanout.Claim != nil:", "TestANameIsNotFreeWhileAPeerIsUnreachable",
+	},
+	{
+		"ServiceClusters that were applied in several peers have one message", "each one counts only the others",
+		"controller.go", "case !ok:\n", "case !ok, p.name == of.name:\n", "TestRivalsHaveOneMessage",
 	},
 	{
 		"a name is not called free while a peer is unreachable", "the unreachable peer is left out",

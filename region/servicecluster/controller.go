@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/internal/rivals"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -85,25 +86,36 @@ func (c *Controller) engaged() []*peer {
 	return peers
 }
 
-// occupancy returns what the other peers hold of the name. A guard for this peer belongs to an adoption of the
+// occupancy returns what the other peers hold of the name, and all ServiceClusters of the name without a claim if there
+// are several. A guard for this peer belongs to an adoption of the
 // ServiceCluster itself.
-func (c *Controller) occupancy(of *peer, key types.NamespacedName) occupancy {
+func (c *Controller) occupancy(of *peer, key types.NamespacedName) (occupancy, []rivals.Rival) {
 	o := free
+	var unclaimed []rivals.Rival
 	seen := map[region.PeerName]bool{of.name: true}
 	for _, p := range c.engaged() {
-		if p.name == of.name {
-			continue
+		seen[p.name] = p.name == of.name || p.clusters.Err() == nil
+		other, ok := p.get(key)
+		switch {
+		case !ok:
+		case stageOf(other) == "":
+			unclaimed = append(unclaimed, rivals.Rival{UID: string(other.UID), Created: other.CreationTimestamp.UTC()})
+		case isPrimary(other):
+			return held, nil
+		case other.Spec.Fanout.Claim != nil && region.PeerName(other.Spec.Fanout.Claim.Target) != of.name:
+			o = held
 		}
-		seen[p.name] = p.clusters.Err() == nil
-		if other, ok := p.get(key); ok && other.Spec.Fanout != nil && other.Spec.Fanout.Claim != nil &&
-			region.PeerName(other.Spec.Fanout.Claim.Target) != of.name {
-			return held
-		}
+	}
+	if len(unclaimed) > 1 { // a guard only shows which of them a coordinator began to adopt
+		return contested, unclaimed
+	}
+	if o == held {
+		return held, nil
 	}
 	for p := range c.directory.Snapshot().Peers() {
 		if !seen[p.Name] {
 			o = unseen
 		}
 	}
-	return o
+	return o, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
@@ -211,6 +213,36 @@ func TestAHeldNameIsReported(t *testing.T) {
 		for _, peer := range []string{"eu", "us", "ap"} {
 			require.NotRegexp(t, `\b`+peer+`\b`, message, "tenants can read messages")
 		}
+		w.delete("eu", "a")
+		passes(time.Second)
+		require.Equal(t, "- Unclaimed Pending", w.shows("us", "a"))
+	})
+}
+
+// ServiceClusters that were applied in several peers at once have one message.
+func TestRivalsHaveOneMessage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(Options{})
+		var wg sync.WaitGroup
+		for _, p := range []region.PeerName{"eu", "us"} {
+			wg.Go(func() { w.apply(p, "a", "kubeconfig") })
+		}
+		wg.Wait()
+		passes(time.Second)
+		claims := map[string]bool{}
+		for _, p := range []region.PeerName{"eu", "us"} {
+			require.Equal(t, "- Rivals Pending", w.shows(p, "a"))
+			c := w.stored(p, "a")
+			claims[meta.FindStatusCondition(c.Status.Conditions, claimed).Message] = true
+			for message := range claims {
+				require.Contains(t, message, c.UID)
+				require.NotRegexp(t, `\b(eu|us|ap)\b`, message, "tenants can read messages")
+			}
+		}
+		require.Len(t, claims, 1)
+		writes := w.statusWrites("eu")
+		passes(time.Hour)
+		require.Equal(t, writes, w.statusWrites("eu"))
 		w.delete("eu", "a")
 		passes(time.Second)
 		require.Equal(t, "- Unclaimed Pending", w.shows("us", "a"))

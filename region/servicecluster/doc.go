@@ -12,6 +12,8 @@
 //     written.
 //   - Ready is True only while the name is claimed, the region is bound, and the cluster answered a probe with its
 //     kubeconfig. A cluster that answered becomes unreachable after [Options].Failures failed probes in a row.
+//   - ServiceClusters of one name that were applied in several peers without a claim have the same condition Claimed. It
+//     names all of them by UID and creation time, and has the remedy.
 //   - A kubeconfig is hostile input: region.ParseKubeconfig checks it with a zero region.Trust, so it names no program,
 //     no file, no proxy and no identity to impersonate. The default probe connects to no loopback, link-local, multicast
 //     or metadata address, whatever the server's name resolves to at the moment of the connection ([Addresses]); it

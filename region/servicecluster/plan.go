@@ -12,6 +12,7 @@ import (
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/internal/rivals"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -30,6 +31,8 @@ const (
 	free occupancy = iota
 	// held: another peer holds the name, or a guard of it.
 	held
+	// contested: other peers have ServiceClusters of the name without a claim, too, and no peer holds the name.
+	contested
 	// unseen: a peer that may hold it was not read.
 	unseen
 )
@@ -37,8 +40,10 @@ const (
 // observation is all that a decision depends on.
 type observation struct {
 	cluster   *v1alpha1.ServiceCluster
-	occupancy occupancy // of a cluster without a claim
-	last      *result   // of the probes since the process started; nil: none
+	occupancy occupancy      // of a cluster without a claim
+	rivals    []rivals.Rival // all clusters of the name, if it is contested
+	remove    string         // the command that deletes a cluster of the name
+	last      *result        // of the probes since the process started; nil: none
 	now       time.Time
 	patience  int // Options.Failures
 }
@@ -72,6 +77,11 @@ func counts(c *v1alpha1.ServiceCluster) bool {
 // leaving reports whether the ServiceCluster is being deleted, which cannot be undone.
 func leaving(c *v1alpha1.ServiceCluster) bool {
 	return c.DeletionTimestamp != nil || stageOf(c) == fanoutv1alpha1.StageRemoving
+}
+
+// isPrimary reports whether the ServiceCluster holds its name for good.
+func isPrimary(c *v1alpha1.ServiceCluster) bool {
+	return c.Spec.Fanout != nil && c.Spec.Fanout.Claim != nil && c.Spec.Fanout.Claim.Role == fanoutv1alpha1.RolePrimary && counts(c)
 }
 
 // isBound reports whether this peer serves the region.
@@ -122,6 +132,8 @@ func claimOf(o observation) metav1.Condition {
 	case o.occupancy == held:
 		return condition(claimed, metav1.ConditionFalse, v1alpha1.ServiceClusterReasonHeld,
 			"another ServiceCluster holds this name: choose another name, or remove the other one")
+	case o.occupancy == contested:
+		return condition(claimed, metav1.ConditionFalse, v1alpha1.ServiceClusterReasonRivals, rivals.Message(o.remove, o.rivals))
 	case o.occupancy == unseen:
 		return condition(claimed, metav1.ConditionUnknown, v1alpha1.ServiceClusterReasonPeerUnreachable,
 			"whether the name is free is not known, because a part of the installation is unreachable")

@@ -67,7 +67,7 @@ func allCases(yield func(caseOf) bool) {
 			for _, region := range statuses {
 				for _, before := range statuses {
 					for _, outdated := range []bool{false, true} {
-						for _, o := range []occupancy{free, held, unseen} {
+						for _, o := range []occupancy{free, held, contested, unseen} {
 							for _, last := range []string{"none", "answered", "one failure", "one failure after an answer", "three failures", "kubeconfig"} {
 								if !yield(caseOf{stage, deleted, region, before, outdated, o, last}) {
 									return
@@ -121,7 +121,7 @@ func TestEveryPlan(t *testing.T) {
 		o.now = o.now.Add(time.Hour)
 		require.Equal(t, s, plan(o), "%+v", c)
 	}
-	require.Equal(t, 3*2*4*4*2*3*6, n)
+	require.Equal(t, 3*2*4*4*2*4*6, n)
 }
 
 func TestReasonsOfReady(t *testing.T) {
@@ -136,6 +136,7 @@ func TestReasonsOfReady(t *testing.T) {
 		v1alpha1.ServiceClusterReasonRemoving:          {stage: configured, deleted: true, region: metav1.ConditionTrue, last: "answered"},
 		v1alpha1.ServiceClusterReasonUnclaimed:         {region: metav1.ConditionTrue},
 		v1alpha1.ServiceClusterReasonHeld:              {region: metav1.ConditionTrue, occupancy: held},
+		v1alpha1.ServiceClusterReasonRivals:            {region: metav1.ConditionTrue, occupancy: contested},
 		v1alpha1.ServiceClusterReasonPeerUnreachable:   {region: metav1.ConditionTrue, occupancy: unseen},
 	} {
 		require.EqualValues(t, reason, meta.FindStatusCondition(plan(c.observation()).Conditions, ready).Reason)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/internal/rivals"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
@@ -65,7 +66,8 @@ func (c *Controller) work(ctx context.Context, p *peer, text string) (again, err
 func (c *Controller) observe(p *peer, key types.NamespacedName, cluster *v1alpha1.ServiceCluster, last *result) observation {
 	o := observation{cluster: cluster, last: last, now: time.Now(), patience: c.opts.Failures}
 	if stageOf(cluster) == "" {
-		o.occupancy = c.occupancy(p, key)
+		o.occupancy, o.rivals = c.occupancy(p, key)
+		o.remove = rivals.Command(clusters.GroupResource().String(), key.Namespace, key.Name)
 	}
 	return o
 }

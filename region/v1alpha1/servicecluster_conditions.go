@@ -22,8 +22,8 @@ const (
 	// ServiceClusterConditionClaimed shows whether the name is held in all peers.
 	//
 	// True: the claim is committed (reason Committed).
-	// False: the object was applied without a claim (Unclaimed), and perhaps
-	// another peer holds the name (Held).
+	// False: the object was applied without a claim (Unclaimed), also in other
+	// peers (Rivals), or another peer holds the name (Held).
 	// Unknown: the object has no claim, and a peer that may hold the name is
 	// unreachable (PeerUnreachable).
 	ServiceClusterConditionClaimed ServiceClusterConditionType = "Claimed"
@@ -57,6 +57,9 @@ const (
 	ServiceClusterReasonCommitted ServiceClusterConditionReason = "Committed"
 	// ServiceClusterReasonHeld: another peer holds the name.
 	ServiceClusterReasonHeld ServiceClusterConditionReason = "Held"
+	// ServiceClusterReasonRivals: applied without a claim in several peers;
+	// delete all but one.
+	ServiceClusterReasonRivals ServiceClusterConditionReason = "Rivals"
 	// ServiceClusterReasonPeerUnreachable: a peer is unreachable.
 	ServiceClusterReasonPeerUnreachable ServiceClusterConditionReason = "PeerUnreachable"
 	// ServiceClusterReasonBound: the RegionClaim is Bound.

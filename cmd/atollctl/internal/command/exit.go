@@ -115,10 +115,11 @@ func conflicting(err error) bool {
 }
 
 // adoption returns a remedy if err names an object without a claim that holds the name: adopt that
-// object, delete it, or choose another name. Otherwise adoption returns "".
+// object, delete it, or choose another name. Otherwise adoption returns "", also for several such
+// objects: the error has their remedy.
 func (s *session) adoption(err error) string {
 	held, ok := find[*fanout.HeldError](err)
-	if !ok || held.Operation != "" {
+	if !ok || held.Operation != "" || len(held.Rivals()) > 0 {
 		return ""
 	}
 	for _, kind := range kinds() {
