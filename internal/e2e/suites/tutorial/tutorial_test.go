@@ -6,6 +6,7 @@ package tutorial_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,6 +57,11 @@ func read(t *testing.T, name string) []step {
 func enter(t *testing.T) (sh *shell, dir string) {
 	t.Helper()
 	planetest.SkipShort(t)
+	for _, name := range []string{"bash", "curl", "openssl", "pkill"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("the pages need %s, which this machine lacks", name)
+		}
+	}
 	checkout, err := filepath.Abs("../../../..")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first build takes minutes
