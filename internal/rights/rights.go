@@ -48,6 +48,16 @@ func Coordinate() *rbacv1.ClusterRole {
 	return role("atoll", rules...)
 }
 
+// Kinds returns the least ClusterRole in a peer for running a fanout.Coordinator with kinds of these types, in peers that
+// are members of a ring already: Coordinate has the rights to make them members.
+func Kinds(types ...schema.GroupResource) *rbacv1.ClusterRole {
+	var rules []rbacv1.PolicyRule
+	for _, of := range types {
+		rules = append(rules, rule(of, "create", "delete", "get", "list", "update"))
+	}
+	return role("atoll-kinds", append(rules, rule(fanoutv1alpha1.Resource("peersets"), "get", "update"), kubeSystem())...)
+}
+
 // CoordinateCentral returns the least ClusterRole in a central plane for the log that coordinators
 // share, a kubelog.Log.
 func CoordinateCentral() *rbacv1.ClusterRole {

@@ -30,6 +30,12 @@ role in each peer, and bind it:
   ` + s.program + ` rbac | kubectl apply -f -
   kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER
 
+With --kinds, print the rights of a program that runs a fanout.Coordinator with kinds
+of its own, for each type of fanout.Options.Kinds; the program may need others for its
+own requests. The peers become members of the ring by "peer init" or "peer join":
+
+  ` + s.program + ` rbac --kinds databases.operator.example.com,secrets
+
 With --loops, print the rights of a program that runs these loops, such as the
 controller manager: the roles of a peer, or with --central those of the central
 plane, where some are bound in --loops-namespace. A plane that is a peer too (the
@@ -57,6 +63,7 @@ users, which needs peers with constrained impersonation (Kubernetes 1.36):
 	}
 	c.Flags().BoolVar(&f.install, "install", false, "print the rights of install-crds")
 	c.Flags().BoolVar(&f.central, "central", false, "print the rights of --log, or --loops, in the central plane")
+	c.Flags().StringSliceVar(&f.kinds, "kinds", nil, "print the rights of a coordinator of kinds of these `types`, as resource.group")
 	c.Flags().StringSliceVar(&f.loops, "loops", nil, "print the rights of a program that runs these `loops`")
 	c.Flags().StringVar(&f.namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
 	c.Flags().StringSliceVar(&f.sync.parts, "sync", nil, "print the rights of these `parts` of syncing")
@@ -82,7 +89,7 @@ users, which needs peers with constrained impersonation (Kubernetes 1.36):
 // requested holds the flags of rbac, which select the rights to print.
 type requested struct {
 	install, central bool
-	loops            []string
+	kinds, loops     []string
 	sync             syncing
 	as               impersonation
 	name, namespace  string
@@ -91,6 +98,8 @@ type requested struct {
 // contradiction returns an error if the flags request roles that cannot be printed together.
 func (f requested) contradiction() error {
 	switch {
+	case len(f.kinds) > 0 && (len(f.sync.parts) > 0 || f.as.given() || f.install || f.central || len(f.loops) > 0):
+		return badInput("print them one after the other", "--kinds, --sync, --loops, --install, --central and --as are roles of their own")
 	case len(f.sync.parts) == 0 && f.sync.given():
 		return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","),
 			"--downstream, --pull, --target, --types, --permit, --upsync, --delete-upstream, --unscheduled and "+
@@ -113,6 +122,8 @@ func (s *session) printRequested(f requested) error {
 	switch {
 	case len(f.sync.parts) > 0:
 		return s.printSync(f.name, f.sync)
+	case len(f.kinds) > 0:
+		return s.printKinds(f.name, f.kinds)
 	case len(f.loops) > 0:
 		return s.printLoops(f.name, f.loops, rights.Place{Central: f.central, Namespace: f.namespace})
 	case f.as.given():
@@ -157,6 +168,18 @@ func (s *session) printImpersonation(name string, as impersonation) error {
 		return badInput("see "+s.program+" rbac --help", "%w", err)
 	}
 	return s.printRoles(name, []*rbacv1.ClusterRole{cluster}, roles)
+}
+
+func (s *session) printKinds(name string, kinds []string) error {
+	var types []schema.GroupResource
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(kinds))) {
+		of := schema.ParseGroupResource(kind)
+		if of.Resource == "" || strings.Contains(kind, "*") || strings.Contains(kind, "/") {
+			return badInput("write --kinds databases.operator.example.com", "--kinds %q does not name a type", kind)
+		}
+		types = append(types, of)
+	}
+	return s.printRoles(name, []*rbacv1.ClusterRole{rights.Kinds(types...)}, nil)
 }
 
 func (s *session) printLoops(name string, loops []string, at rights.Place) error {
