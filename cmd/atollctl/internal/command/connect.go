@@ -5,10 +5,13 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/go-logr/logr"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -38,12 +41,19 @@ func (s *session) connect(ctx context.Context) (region.Directory, error) {
 		return nil, badInput("", "%w", err)
 	}
 	conns := make([]*region.Conn, 0, len(listed))
+	var problems error
 	for _, p := range listed {
 		conn, err := region.NewConn(p, region.ConnOptions{})
-		if err != nil {
-			return nil, badInput(flatten, "%w", err) // it names the peer
+		switch {
+		case problems == nil:
+			problems = err
+		case err != nil:
+			problems = fmt.Errorf("%w; %w", problems, err)
 		}
 		conns = append(conns, conn)
+	}
+	if problems != nil {
+		return nil, badInput(flatten, "%w", problems)
 	}
 	s.peers.Directory = region.Fixed(conns...)
 	return s.peers.Directory, nil
@@ -114,7 +124,8 @@ func fromKubeconfigs(flags []string) ([]region.Peer, error) {
 	return listed, nil
 }
 
-// fromFile reads the peers from the file once. It does not watch the file.
+// fromFile reads the peers from the file once. It does not watch the file. The source's log is discarded: connect returns
+// the same errors.
 func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
 	if _, err := os.ReadFile(path); err != nil {
 		return nil, badInput("", "--config: %w", err)
@@ -123,7 +134,7 @@ func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
 	if err != nil {
 		return nil, badInput("", "--config %s: %w", path, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
 	defer cancel()
 	var first *region.Snapshot
 	err = source.Run(ctx, func(s *region.Snapshot) {

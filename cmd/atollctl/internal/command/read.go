@@ -22,12 +22,14 @@ const (
 	pageSize    = 500
 )
 
-// read calls fn for each peer concurrently and waits for all. The results include the errors.
+// read calls fn for each peer concurrently and waits for all. The results include the errors, without the layers of clients
+// around their causes.
 func read[T any](ctx context.Context, d region.Directory, op string, fn func(context.Context, *region.Conn) (T, error)) region.Results[T] {
 	results, _ := region.Each(ctx, d, op, region.BestEffort(), func(ctx context.Context, c *region.Conn) (T, error) {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		return fn(ctx, c)
+		value, err := fn(ctx, c)
+		return value, region.Diagnose(err)
 	})
 	return results
 }
