@@ -97,14 +97,15 @@ type requested struct {
 
 // contradiction returns an error if the flags request roles that cannot be printed together.
 func (f requested) contradiction() error {
+	role := f.as.given() || f.install || f.central || len(f.loops) > 0
 	switch {
-	case len(f.kinds) > 0 && (len(f.sync.parts) > 0 || f.as.given() || f.install || f.central || len(f.loops) > 0):
+	case len(f.kinds) > 0 && (len(f.sync.parts) > 0 || role):
 		return badInput("print them one after the other", "--kinds, --sync, --loops, --install, --central and --as are roles of their own")
 	case len(f.sync.parts) == 0 && f.sync.given():
 		return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","),
 			"--downstream, --pull, --target, --types, --permit, --upsync, --delete-upstream, --unscheduled and "+
 				"--secrets-namespace need --sync")
-	case len(f.sync.parts) > 0 && (f.as.given() || f.install || f.central || len(f.loops) > 0):
+	case len(f.sync.parts) > 0 && role:
 		return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
 	case f.as.given() && (f.install || f.central), f.install && f.central:
 		return badInput("print them one after the other", "--install, --central and --as are roles of their own")
