@@ -48,18 +48,7 @@ func anyUnreachable(observed []observation) bool {
 	return slices.ContainsFunc(observed, func(s observation) bool { return s.err != nil })
 }
 
-// unclaimed returns the first peer, except itself, that has an object of the same name without a
-// claim; empty if no peer has one.
-func unclaimed(observed []observation, itself region.PeerName) region.PeerName {
-	for _, s := range observed {
-		if s.peer != itself && s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {
-			return s.peer
-		}
-	}
-	return ""
-}
-
-// rivalsOf returns all objects without a claim.
+// rivalsOf returns all objects of the same name without a claim.
 func rivalsOf(observed []observation) (all []rivals.Rival) {
 	for _, s := range observed {
 		if s.copy != nil && s.copy.Stage == "" && s.copy.Bad == "" {

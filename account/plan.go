@@ -5,6 +5,7 @@ package account
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -83,11 +84,12 @@ func (c central) plan(observed []observation) plan {
 
 // planAdd plans for an object that has no home yet.
 func (c central) planAdd(observed []observation) plan {
-	if all := rivalsOf(observed); len(all) > 1 {
+	switch all := rivalsOf(observed); len(all) {
+	case 0:
+	case 1:
+		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", all[0].Peer)
+	default:
 		return conflict("%s", rivals.Message(c.remove, all))
-	}
-	if peer := unclaimed(observed, ""); peer != "" {
-		return conflict("an object of the same name was applied in %s without a claim: adopt or delete it there", peer)
 	}
 	if len(unreachable(observed)) > 0 {
 		// Wait: an add would fail now, and would only delay other objects.
@@ -178,10 +180,11 @@ func (l local) planAdopt(observed []observation) plan {
 		return plan{removing: true}
 	}
 	p := plan{action: actionAdopt}
+	all := rivalsOf(observed)
 	if home := primary(observed); home != nil {
 		p = conflict("an object in %s holds the name", home.peer)
-	} else if unclaimed(observed, l.peer) != "" {
-		p = conflict("%s", rivals.Message(l.remove, append(rivalsOf(observed), l.self)))
+	} else if slices.ContainsFunc(all, func(r rivals.Rival) bool { return r.Peer != string(l.peer) }) {
+		p = conflict("%s", rivals.Message(l.remove, append(all, l.self)))
 	} else if len(unreachable(observed)) > 0 {
 		p = waits("adopting it needs every peer")
 	}
