@@ -25,8 +25,8 @@
 // Without Options.Place the Splitter divides over all clusters. Package placement has a Placement
 // that follows PlacementPolicies.
 //
-// With Options.Followers the Splitter also divides objects that belong to workloads, such as
-// PodDisruptionBudgets: see [DisruptionBudgets].
+// With Options.Followers the Splitter also divides objects that belong to workloads,
+// PodDisruptionBudgets and HorizontalPodAutoscalers: see [DisruptionBudgets] and [Autoscalers].
 //
 // A syncer puts its finalizer on each shard before it creates a downstream object. With
 // [Options].Finalize the Splitter creates shards with that finalizer, which saves the syncer's write.
@@ -68,6 +68,13 @@
 //     among Options.Followers. All clusters together evict at most as many replicas as the budget
 //     allows to be unavailable. Replicas that are missing count, and so do those without a place. Each cluster
 //     with cordoned nodes has a part of the budget within a round of turns (Options.Turn).
+//   - All clusters of a workload that an autoscaler targets share it, if Autoscalers are among
+//     Options.Followers. The minReplicas of its parts add up to those of the autoscaler, and so do the
+//     maxReplicas, minus the replicas in clusters that the workload leaves. Whatever moves, the clusters
+//     together do not have fewer replicas than minReplicas. They have more than maxReplicas only while
+//     replicas move: at most maxSurge for a cluster that the workload leaves, and at most the moved
+//     minReplicas for a cluster that joins. A workload that leaves a cluster has its replicas elsewhere
+//     first, whatever the load there is.
 //   - A replica leaves a cluster only when enough others are available: the Splitter never removes so
 //     many that the parent's own maxUnavailable is exceeded. No move begins before the previous move
 //     is done. If a cluster has more replicas than its share, unavailable replicas above that share
@@ -94,6 +101,11 @@
 //     until it observes that. Nor does it hold in a cluster whose shard of the workload was created before
 //     its shard of the budget. An unreachable cluster that has not observed its part delays the others until
 //     Options.Grace.
+//   - That an autoscaler keeps its maxReplicas for the moment until a cluster has a changed part: controllers
+//     of autoscalers do not report which bounds they have observed. An unreachable cluster that has not
+//     observed its part delays the others until Options.Grace.
+//   - That replicas of an autoscaled workload run elsewhere before a cluster removes them because its bound
+//     (Share.Max) has fallen: the cluster's autoscaler removes them, and the others add replicas by load.
 //   - That evictions other than those of drains succeed in a cluster without a part of the budget.
 //   - That a drain ends while a rollout is stuck whose pods use up maxSurge. Set Rollout.MoveSurge, or
 //     correct the template.

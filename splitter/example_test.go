@@ -157,6 +157,13 @@ func ExampleByPaths() {
 	// Output: rollouts.argoproj.io
 }
 
+// The clusters of a Deployment share the autoscaler that targets it.
+func ExampleAutoscalers() {
+	opts := splitter.Options{Followers: []splitter.Follower{splitter.Autoscalers()}}
+	fmt.Println(opts.Followers[0].Resource().GroupResource())
+	// Output: horizontalpodautoscalers.autoscaling
+}
+
 // The clusters of a Deployment share the disruption budgets that select its pods.
 func ExampleDisruptionBudgets() {
 	opts := splitter.Options{Followers: []splitter.Follower{splitter.DisruptionBudgets()}}

@@ -4,11 +4,14 @@
 package splitter
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Follower divides one type of objects that belong to workloads, such as disruption budgets: their shards are in the
@@ -24,11 +27,12 @@ type Follower interface {
 	cut(parent *unstructured.Unstructured, at situation, have []Shard) (Plan, []Shard, error)
 }
 
-// situation is the state by which a parent is divided. A Kind needs only the clusters.
+// situation is the state by which a parent is divided.
 type situation struct {
 	clusters  []Cluster
+	scaling   *scaling      // of a workload whose replicas an autoscaler sets; nil without one, and for a Follower
 	workloads []followed    // to which the parent of a Follower belongs
-	unread    bool          // the workloads are not all known
+	unread    bool          // the workloads, or the autoscalers of a workload, are not all known
 	idle      bool          // all workloads are known and the parent belongs to none, so it gets no shards
 	turn      int64         // the number of the present turn
 	next      time.Duration // until the next turn; zero for a Kind
@@ -36,15 +40,23 @@ type situation struct {
 
 // followed is a workload to which a parent of a Follower belongs.
 type followed struct {
+	uid       types.UID
+	name      string
 	desired   int64 // replicas
 	duplicate bool  // each cluster has all replicas
+	placed    bool  // the Placement has decided
+	mode      Mode
+	shares    []Share
 	parts     []part
+	ending    map[string]int64 // replicas of shards that are being deleted, by cluster, without those of lost clusters
 }
 
 // part is the part of a workload in one cluster.
 type part struct {
 	cluster            string
 	desired, available int64 // replicas
+	runs               int64 // replicas that are desired, or that may still run
+	floor              int64 // the least number of replicas that the autoscaler may choose while replicas move
 }
 
 // counting is a Kind whose workloads have replicas.
@@ -62,19 +74,21 @@ func turnOf(now time.Time, length time.Duration) (turn int64, next time.Duration
 // situation returns the state by which a parent of k is divided now.
 func (s *Splitter) situation(k *kindState, parent *unstructured.Unstructured, list []Cluster) situation {
 	at := situation{clusters: list}
-	if follower, ok := k.kind.(Follower); ok {
-		workloads, known := s.workloads(follower, parent, list)
-		at.workloads, at.unread, at.idle = workloads, !known, known && len(workloads) == 0
-		at.turn, at.next = turnOf(time.Now(), s.opts.Turn)
+	follower, ok := k.kind.(Follower)
+	if !ok {
+		at.scaling, at.unread = s.scalingOf(k, parent, list)
+		return at
 	}
+	workloads, known := s.workloads(k, follower, parent, list)
+	at.workloads, at.unread, at.idle = workloads, !known, known && len(workloads) == 0
+	at.turn, at.next = turnOf(time.Now(), s.opts.Turn)
 	return at
 }
 
 // workloads returns the workloads to which a parent belongs. It returns false if they are not all known.
-func (s *Splitter) workloads(follower Follower, parent *unstructured.Unstructured, list []Cluster) (all []followed, known bool) {
+func (s *Splitter) workloads(k *kindState, follower Follower, parent *unstructured.Unstructured, list []Cluster) (all []followed, known bool) {
 	for _, other := range s.kinds {
-		kind, ok := other.kind.(counting)
-		if !ok {
+		if _, ok := other.kind.(counting); !ok {
 			continue
 		}
 		if other.objects.Err() != nil {
@@ -82,28 +96,37 @@ func (s *Splitter) workloads(follower Follower, parent *unstructured.Unstructure
 		}
 		for _, key := range other.namespaces.in(parent.GetNamespace()) {
 			workload, ok := other.objects.Get(key)
-			if !ok || !s.divisible(workload) || !follower.follows(parent, workload) {
+			if !ok || !s.divisible(workload) || !follower.follows(parent, workload) || !s.leads(k, parent, workload) {
 				continue
 			}
-			f := followed{duplicate: s.duplicates(workload, list)}
-			f.desired, _ = kind.count(workload)
-			for _, at := range other.shards.of(key) {
-				if shard, ok := other.objects.Get(at); ok && cutFrom(shard, workload) && shard.GetDeletionTimestamp() == nil {
-					p := part{cluster: clusterOf(shard)}
-					p.desired, p.available = kind.count(shard)
-					f.parts = append(f.parts, p)
-				}
-			}
-			all = append(all, f)
+			all = append(all, s.followed(other, workload, list))
 		}
 	}
 	return all, true
 }
 
-// duplicates reports whether each cluster gets all replicas of a workload.
-func (s *Splitter) duplicates(workload *unstructured.Unstructured, list []Cluster) bool {
-	d, _, err := s.opts.Place(workload, list)
-	return err == nil && d.Mode == Duplicate
+// followed returns a workload of a Kind that counts replicas, as its Followers need it.
+func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, list []Cluster) followed {
+	kind, _ := k.kind.(counting)
+	f := followed{uid: workload.GetUID(), name: workload.GetName(), ending: map[string]int64{}}
+	f.desired, _ = kind.count(workload)
+	d, shares, err := s.opts.Place(workload, list)
+	f.placed, f.mode, f.shares, f.duplicate = err == nil, d.Mode, shares, err == nil && d.Mode == Duplicate
+	for _, at := range k.shards.of(loop.KeyOf(workload)) {
+		shard, ok := k.objects.Get(at)
+		if !ok || !cutFrom(shard, workload) {
+			continue
+		}
+		p := part{cluster: clusterOf(shard), floor: floorOf(shard)}
+		p.desired, p.available = kind.count(shard)
+		p.runs = max(p.desired, count(shard, 0, "status", "replicas"))
+		if shard.GetDeletionTimestamp() == nil {
+			f.parts = append(f.parts, p)
+		} else if slices.ContainsFunc(list, func(c Cluster) bool { return c.Name == p.cluster }) {
+			f.ending[p.cluster] = p.runs
+		}
+	}
+	return f
 }
 
 // requeueFollowers requeues the parents that belong to a workload, or all parents of its namespace if it is gone.

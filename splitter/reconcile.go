@@ -91,6 +91,9 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 		_, err := k.apply(ctx, key, parent, mark)
 		return 0, err
 	}
+	if wrote, err := s.followAutoscaler(ctx, k, parent, at); wrote || err != nil {
+		return 0, err
+	}
 	soon, err := s.divide(ctx, k, parent, at, silent, mine)
 	return loop.Sooner(again, soon), err
 }

@@ -4,6 +4,7 @@
 package splitter_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		crd, err := config.CRD("synctargets.workload.kcp.io")
 		require.NoError(t, err)
-		grants := rightstest.New(rights.Split(deployments.GroupResource(), budgets.GroupResource()).Rules...)
+		grants := rightstest.New(rights.Split(deployments.GroupResource(), budgets.GroupResource(), autoscalers.GroupResource()).Rules...)
 		w := &world{t: t, Server: regiontest.NewServer(regiontest.Options{
 			History: 100000, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Tokens: rightstest.Tokens(), Authorize: grants.Authorize,
 		})}
@@ -45,7 +46,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		}
 		api := rightstest.API(t, w.Server, rightstest.Program)
 		start := func() {
-			s, err := splitter.New(api, splitter.SyncTargets(api), dividesBudgets)
+			s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{Followers: []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()}})
 			require.NoError(t, err)
 			w.start(s)
 		}
@@ -53,9 +54,11 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.create(deployments, deployment("one", 4))
 		w.create(deployments, deployment("two", 4))
 		w.create(budgets, budget("web", selectsWeb+"maxUnavailable: 1"))
+		w.create(autoscalers, strings.ReplaceAll(autoscaler("web", 2, 6), "Deployment, name: web", "Deployment, name: two"))
 		w.rest()
 		require.Len(t, w.list(deployments), 6)
 		require.Len(t, w.list(budgets), 3)
+		require.Len(t, w.list(autoscalers), 3)
 		client := w.api.Dynamic().Resource(deployments).Namespace("default")
 		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		w.rest()
@@ -65,7 +68,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		for _, parent := range []struct {
 			gvr  schema.GroupVersionResource
 			name string
-		}{{deployments, "two"}, {budgets, "web"}} {
+		}{{deployments, "two"}, {budgets, "web"}, {autoscalers, "web"}} {
 			w.patch(parent.gvr, parent.name, `{"metadata":{"finalizers":null}}`)
 			require.NoError(t, w.of(parent.gvr).Delete(t.Context(), parent.name, metav1.DeleteOptions{}))
 		}
@@ -73,6 +76,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.rest()
 		require.Empty(t, w.list(deployments))
 		require.Empty(t, w.list(budgets))
+		require.Empty(t, w.list(autoscalers))
 		require.Empty(t, grants.Denied(w.Requests()))
 		require.Empty(t, grants.Unused())
 	})

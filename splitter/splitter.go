@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,6 +170,11 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	for _, k := range s.kinds[:len(opts.Kinds)] {
 		k.followers = s.kinds[len(opts.Kinds):]
 	}
+	for _, k := range s.kinds[len(opts.Kinds):] {
+		if _, ok := k.kind.(autoscaling); ok {
+			k.scaled, k.targets = s.kinds[:len(opts.Kinds)], newTargets()
+		}
+	}
 	return s, nil
 }
 
@@ -261,7 +267,14 @@ func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, at situa
 			return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err1)
 		}
 		d.UID = parent.GetUID()
-		plan, shards, err = kind.Cut(parent, d, shares, have)
+		if at.unread {
+			return Plan{}, nil, fmt.Errorf("splitter: the autoscaler of %s: %w", parent.GetName(), ErrUndecided)
+		}
+		if at.scaling != nil {
+			plan, shards, err = at.scaling.cutScaled(kind, parent, d, shares, have)
+		} else {
+			plan, shards, err = kind.Cut(parent, d, shares, have)
+		}
 	}
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
@@ -297,12 +310,14 @@ type kindState struct {
 	dynamic    dynamic.Interface
 	metadata   metadata.Interface
 	followers  []*kindState // of a Kind
+	scaled     []*kindState // the Kinds whose workloads an autoscaler may scale
+	targets    *targets     // of autoscalers
 }
 
 func (s *Splitter) newKindState(place int, kind divider) *kindState {
 	k := &kindState{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
-		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
+		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.flows,
 	})
 	return k
 }
@@ -324,6 +339,7 @@ func (k *kindState) changed(key types.NamespacedName) {
 	}
 	k.namespaces.set(key, ok && parent == "")
 	before := k.shards.set(key, parent)
+	k.requeueScaled(key, cmp.Or(parent, before), obj)
 	switch {
 	case parent != "":
 		k.requeue(types.NamespacedName{Namespace: key.Namespace, Name: parent})
@@ -343,6 +359,14 @@ func (k *kindState) requeue(parent types.NamespacedName) {
 
 func (k *kindState) add(key types.NamespacedName) {
 	k.queue.Add(strconv.Itoa(k.place) + "/" + key.String())
+}
+
+// flows requeues all parents whose division may depend on the objects of k, since the cache is fresh.
+func (k *kindState) flows() {
+	k.all()
+	for _, other := range k.scaled {
+		other.all()
+	}
 }
 
 // all requeues every parent, also deleted parents that still have shards.

@@ -141,7 +141,9 @@ func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
 		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {
 			types = append(types, kind.Resource().GroupResource())
 		}
-		types = append(types, splitter.DisruptionBudgets().Resource().GroupResource())
+		for _, follower := range []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()} {
+			types = append(types, follower.Resource().GroupResource())
+		}
 	}
 	rules := []rbacv1.PolicyRule{rule(syncerv1alpha1.Resource("synctargets"), "list", "watch")}
 	for _, gr := range types {

@@ -41,6 +41,10 @@ const (
 	PriorAnnotation = "splitter.atoll.dev/prior"
 )
 
+// AutoscalerMinAnnotation is on the shards of an autoscaled workload while replicas move between
+// clusters: the least number of replicas that the autoscaler of the shard may choose.
+const AutoscalerMinAnnotation = "splitter.atoll.dev/autoscaler-min"
+
 // Annotations with the placement of an object. All change in one write, which fails if the object
 // has changed meanwhile.
 const (

@@ -1,0 +1,253 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// scalable is a Kind whose workloads an autoscaler can scale.
+type scalable interface {
+	counting
+	// setReplicas sets the desired replicas of a parent or shard.
+	setReplicas(obj *unstructured.Unstructured, n int64) error
+	// limitAvailable sets the available replicas in the status of a shard to at most n.
+	limitAvailable(shard *unstructured.Unstructured, n int64)
+}
+
+func (k replicated) setReplicas(obj *unstructured.Unstructured, n int64) error {
+	if err := unstructured.SetNestedField(obj.Object, n, k.replicas...); err != nil {
+		return fmt.Errorf("set the replicas of %s: %w", obj.GetName(), err)
+	}
+	return nil
+}
+
+func (k replicated) limitAvailable(shard *unstructured.Unstructured, n int64) {
+	if is, ok := number(shard, k.available...); ok && is > n {
+		_ = unstructured.SetNestedField(shard.Object, n, k.available...) // cannot fail: the field is there
+	}
+}
+
+// autoscaling is the Follower whose objects set the replicas of the workloads that they follow.
+type autoscaling interface {
+	Follower
+	scaling(autoscaler *unstructured.Unstructured, of followed, parts []Shard) scaling
+}
+
+// leads reports whether a parent of a Follower has effect on a workload. If several autoscalers target one workload, only
+// the oldest has.
+func (s *Splitter) leads(k *kindState, parent, workload *unstructured.Unstructured) bool {
+	if _, ok := k.kind.(autoscaling); !ok {
+		return true
+	}
+	first := s.autoscaler(k, workload)
+	return first != nil && first.GetUID() == parent.GetUID()
+}
+
+// autoscaler returns the object of k that sets the replicas of a workload, nil without such an object.
+func (s *Splitter) autoscaler(k *kindState, workload *unstructured.Unstructured) *unstructured.Unstructured {
+	follower, _ := k.kind.(Follower)
+	var all []*unstructured.Unstructured
+	for _, key := range k.namespaces.in(workload.GetNamespace()) {
+		obj, ok := k.objects.Get(key)
+		if ok && obj.GetDeletionTimestamp() == nil && s.divisible(obj) && follower.follows(obj, workload) {
+			all = append(all, obj)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return slices.MinFunc(all, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
+	})
+}
+
+// scalingOf returns the autoscaling of a workload; nil if no autoscaler sets its replicas. It returns unread if the
+// autoscalers are not known.
+func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, list []Cluster) (_ *scaling, unread bool) {
+	if _, ok := k.kind.(scalable); !ok {
+		return nil, false
+	}
+	for _, f := range k.followers {
+		kind, ok := f.kind.(autoscaling)
+		if !ok {
+			continue
+		}
+		if err := f.objects.Err(); err != nil {
+			return nil, !apierrors.IsNotFound(err) // a server that does not serve the type has no autoscalers
+		}
+		autoscaler := s.autoscaler(f, workload)
+		if autoscaler == nil {
+			continue
+		}
+		of := s.followed(k, workload, list)
+		if !of.placed || of.duplicate {
+			return nil, false
+		}
+		var parts []Shard
+		for _, at := range f.shards.of(loop.KeyOf(autoscaler)) {
+			if obj, ok := f.objects.Get(at); ok {
+				parts = s.have(parts, obj, autoscaler, nil)
+			}
+		}
+		at := kind.scaling(autoscaler, of, parts)
+		return &at, false
+	}
+	return nil, false
+}
+
+// demand returns the replicas of the workload, which are those that the clusters' autoscalers want. moving reports whether
+// replicas move between clusters. Then the workload keeps its number, so that the members get the replicas of the
+// clusters that it leaves.
+func (s scaling) demand(minima map[string]int64) (replicas int64, moving bool) {
+	if s.paused() {
+		return 0, false
+	}
+	begun := false
+	for name, c := range s.clusters {
+		least, member := minima[name]
+		if !member {
+			moving = moving || c.replicas > 0
+			continue
+		}
+		moving = moving || c.floor > 0 && !(c.reported && c.settled && c.desired >= c.floor)
+		begun = begun || c.reported
+		replicas += max(least, c.wanted())
+	}
+	for name, least := range minima {
+		if _, ok := s.clusters[name]; !ok {
+			replicas += least
+		}
+	}
+	if moving || !begun {
+		replicas = max(replicas, s.replicas, s.min)
+	}
+	return min(replicas, s.max), moving
+}
+
+// cutScaled cuts a workload whose replicas an autoscaler sets. The Kind sees the replicas that the clusters' autoscalers
+// have set instead of those of the shards.
+func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	kind, _ := k.(scalable)
+	minima, err := s.minima()
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	replicas, moving := s.demand(minima)
+	parent = parent.DeepCopy()
+	if err := kind.setReplicas(parent, replicas); err != nil {
+		return Plan{}, nil, err
+	}
+	have = slices.Clone(have)
+	for i, shard := range have {
+		c := s.clusters[shard.Cluster]
+		if !shard.exists() || !c.scaled && !c.ending {
+			continue
+		}
+		have[i].Object = shard.Object.DeepCopy()
+		if err := kind.setReplicas(have[i].Object, max(c.wanted(), c.floor)); err != nil {
+			return Plan{}, nil, err
+		}
+		if _, member := minima[shard.Cluster]; member && moving {
+			kind.limitAvailable(have[i].Object, c.guaranteed())
+		}
+	}
+	d.Moves = 0
+	shares = changed(shares, func(c *Share) {
+		least, member := minima[c.Name]
+		c.Min = least
+		if !member {
+			c.Max = new(int64(0))
+		} else if c.Max != nil {
+			c.Min = min(least, *c.Max)
+		}
+	})
+	plan, shards, err := k.Cut(parent, d, shares, have)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	shards, err = s.mark(kind, parent, minima, shards, moving)
+	return plan, shards, err
+}
+
+// mark adds the shards of members that have no replicas, and sets the annotation by which autoscalers keep the replicas of
+// their clusters while others move.
+func (s scaling) mark(kind scalable, parent *unstructured.Unstructured, minima map[string]int64, shards []Shard, moving bool) ([]Shard, error) {
+	cut := byCluster(shards)
+	for _, cluster := range sorted(minima) {
+		shard, ok := cut[cluster]
+		if !ok && s.min == 0 {
+			shard = newShard(parent, cluster)
+			if err := kind.setReplicas(shard.Object, 0); err != nil {
+				return nil, err
+			}
+			shards = append(shards, shard)
+		}
+		if n, _ := kind.count(shard.Object); moving && ok && n > 0 {
+			annotations := shard.annotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[v1alpha1.AutoscalerMinAnnotation] = strconv.FormatInt(n, 10)
+			shard.Object.SetAnnotations(annotations)
+		}
+	}
+	return shards, nil
+}
+
+// floorOf returns the value of the AutoscalerMinAnnotation of a shard; zero if it has none.
+func floorOf(shard *unstructured.Unstructured) int64 {
+	n, err := strconv.ParseInt(shard.GetAnnotations()[v1alpha1.AutoscalerMinAnnotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// followAutoscaler writes the replicas that the clusters' autoscalers want into the workload, as the autoscaler of one cluster does.
+// It reports whether it wrote; the event of the write requeues the workload.
+func (s *Splitter) followAutoscaler(ctx context.Context, k *kindState, workload *unstructured.Unstructured, at situation) (wrote bool, err error) {
+	kind, ok := k.kind.(scalable)
+	if !ok || at.scaling == nil {
+		return false, nil
+	}
+	minima, err := at.scaling.minima()
+	if err != nil {
+		return false, fmt.Errorf("splitter: autoscaler of %s: %w", workload.GetName(), err)
+	}
+	replicas, _ := at.scaling.demand(minima)
+	if present, _ := kind.count(workload); present == replicas || at.scaling.paused() || len(minima) == 0 {
+		return false, nil
+	}
+	desired := &unstructured.Unstructured{Object: map[string]any{}}
+	desired.SetUID(workload.GetUID())
+	desired.SetResourceVersion(workload.GetResourceVersion())
+	if err := kind.setReplicas(desired, replicas); err != nil {
+		return false, err
+	}
+	patch, err := json.Marshal(desired.Object)
+	if err != nil {
+		return false, fmt.Errorf("replicas of %s: %w", workload.GetName(), err)
+	}
+	key := loop.KeyOf(workload)
+	_, err = k.meta(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	k.writes.add(key, key, written{before: workload.GetResourceVersion()}, err)
+	if err != nil {
+		return false, fmt.Errorf("set the replicas of %s: %w", key, err)
+	}
+	return true, nil
+}
