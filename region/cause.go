@@ -160,7 +160,7 @@ func lost(err error) bool {
 		}
 	}
 	// Errors without a type: of net/http, and of client-go about an earlier attempt.
-	for _, text := range []string{"connection reset by peer", "http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
+	for _, text := range []string{"connection reset by peer", "http2: client connection lost", "http2: client conn could not be established", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}

@@ -180,6 +180,7 @@ func TestCauseOfAnswers(t *testing.T) {
 		{region.ErrOtherCluster, region.CauseOtherCluster},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, region.CauseTLS},
 		{errors.New("http2: client connection lost"), region.CauseLost},
+		{errors.New("http2: client conn could not be established"), region.CauseLost}, // the server closed it during the handshake
 	} {
 		require.Equal(t, tc.want, region.CauseOf(tc.err), "%v", tc.err)
 		require.Equal(t, tc.want, region.CauseOf(&region.Error{Peer: "eu", Err: tc.err}), "%v", tc.err)
