@@ -94,3 +94,23 @@ var placementPolicyCases = []ruleCase{
 	{name: "spread", spec: "{mode: None, spreadBy: [topology.kubernetes.io/zone], dependents: true}"},
 	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
 }
+
+const (
+	rollouts     = "resource: {group: argoproj.io, version: v1alpha1, resource: rollouts, kind: Rollout}"
+	rolloutField = "{" + rollouts + ", status: {fields: [{path: status.x, "
+)
+
+var workloadTypeCases = []ruleCase{
+	{name: "create", spec: "{" + rollouts + ", templates: [spec.template, 'spec.parts[*].t', 'spec[\"a.b\"]'], status: {health: {condition: Ready}}}"},
+	{name: "another name", spec: "{resource: {group: argoproj.io, version: v1alpha1, resource: others, kind: Rollout}}", want: "metadata.name must be RESOURCE.GROUP"},
+	{name: "another version", old: "{" + rollouts + "}", spec: "{resource: {group: argoproj.io, version: v1, resource: rollouts, kind: Rollout}}"},
+	{name: "another kind", old: "{" + rollouts + "}", spec: "{resource: {group: argoproj.io, version: v1alpha1, resource: rollouts, kind: Other}}", want: "kind cannot be changed"},
+	{name: "an empty name in a path", spec: "{" + rollouts + ", replicas: spec..x}", want: "spec.replicas"},
+	{name: "a long path", spec: "{" + rollouts + ", replicas: a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a}", want: "spec.replicas"},
+	{name: "worst", spec: rolloutField + "fold: Worst, order: [Bad, Good]}]}}"},
+	{name: "worst without an order", spec: rolloutField + "fold: Worst}]}}", want: "order is required with the fold Worst"},
+	{name: "always", spec: rolloutField + "fold: Sum, always: true}]}}"},
+	{name: "the same always", spec: rolloutField + "fold: Same, always: true}]}}", want: "always is possible only with the fold Sum"},
+	{name: "health by both", spec: "{" + rollouts + ", status: {health: {condition: Ready, path: status.phase, values: [Up]}}}", want: "set either condition or path"},
+	{name: "health without values", spec: "{" + rollouts + ", status: {health: {path: status.phase}}}", want: "set path and values together"},
+}

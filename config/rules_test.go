@@ -32,6 +32,7 @@ func ruleCases() map[string][]ruleCase {
 		"synctargets.workload.kcp.io":          syncTargetCases,
 		"clusterdaemonsets.splitter.atoll.dev": clusterDaemonSetCases,
 		"placementpolicies.splitter.atoll.dev": placementPolicyCases,
+		"workloadtypes.splitter.atoll.dev":     workloadTypeCases,
 	}
 }
 
@@ -96,6 +97,9 @@ func object(t *testing.T, spec string) map[string]any {
 		var parsed map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(spec), &parsed), spec)
 		obj["spec"] = integers(parsed)
+		if _, ok := parsed["resource"]; ok {
+			obj["metadata"] = map[string]any{"name": "rollouts.argoproj.io"} // of a WorkloadType
+		}
 	}
 	return obj
 }

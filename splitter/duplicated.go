@@ -3,7 +3,11 @@
 
 package splitter
 
-import "fmt"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets, Jobs and kinds whose
 // [Conditions] permit it. It is True (reason ClusterLost) while replicas may run twice: a cluster was unreachable
@@ -14,11 +18,11 @@ const ConditionDuplicated = "Duplicated"
 
 // duplicated returns the condition about the shards that lost clusters have not removed yet. It returns nil if
 // these shards have no replicas.
-func duplicated(lost []Shard) []any {
+func duplicated(kind divider, lost []Shard) []any {
 	var total int64
 	var all []string
 	for _, s := range lost {
-		if n := lastReplicas(s); n > 0 {
+		if n := lastReplicas(kind, s); n > 0 {
 			total += n
 			all = append(all, fmt.Sprintf("%s had %d at its last report", s.Cluster, n))
 		}
@@ -35,11 +39,11 @@ func duplicated(lost []Shard) []any {
 
 // lastReplicas returns how many pods a shard last reported. Without such a report, it returns the shard's desired
 // number.
-func lastReplicas(s Shard) int64 {
-	for _, field := range []string{"replicas", "active", "currentNumberScheduled"} {
-		if n, ok := number(s.Object, "status", field); ok {
-			return n
-		}
+func lastReplicas(kind divider, s Shard) int64 {
+	if k, ok := kind.(interface {
+		pods(*unstructured.Unstructured) int64
+	}); ok {
+		return k.pods(s.Object)
 	}
-	return numberOr(s.Object, numberOr(s.Object, 0, "spec", "parallelism"), "spec", "replicas")
+	return numberOr(s.Object, numberOr(s.Object, 0, "spec", "replicas"), "status", "replicas")
 }

@@ -9,24 +9,16 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Deployments returns the Kind of apps/v1 Deployments. The clusters of a Deployment share its
 // maxUnavailable and maxSurge: package rollout paces rollouts, scaling and moves within them. While
 // a shard is rolled out, its strategy has its part of the two, and a shard that waits for its part
 // is paused. With Duplicate, and with the strategy Recreate, each shard has the parent's strategy.
-func Deployments() Kind {
-	return deployments{replicated{
-		gvr:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
-		replicas:    []string{"spec", "replicas"},
-		available:   []string{"status", "availableReplicas"},
-		counters:    counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
-		brokenFirst: true, // as the controller of ReplicaSets does
-	}}
-}
+func Deployments() Kind { return deployments{newReplicated(workload.BuiltinType("deployments"))} }
 
 type deployments struct{ replicated }
 
@@ -73,8 +65,7 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	if failures != nil {
 		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", brief(failures, "; ")))
 	}
-	status["conditions"] = append(conditions, unscheduled(shards)...)
-	return status, nil
+	return withCondition(status, conditions...), nil
 }
 
 // behind returns a text that names the unreachable clusters, and the clusters with fewer available
@@ -82,7 +73,7 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 func (k replicated) behind(shards []Shard) string {
 	var behind []string
 	for _, s := range shards {
-		works, wanted := numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...)
+		works, wanted := k.available(s.Object), numberOr(s.Object, 1, k.replicas...)
 		switch {
 		case s.Silent:
 			behind = append(behind, fmt.Sprintf("%s is unreachable, %d of %d at its last report", s.Cluster, works, wanted))
@@ -151,9 +142,4 @@ func find(obj *unstructured.Unstructured, kind string) map[string]any {
 	}
 	c, _ := list[i].(map[string]any)
 	return c
-}
-
-// Conditions permits Placed and Duplicated, with a lastUpdateTime.
-func (deployments) Conditions() Conditions {
-	return Conditions{Placed: true, Duplicated: true, UpdateTime: true}
 }

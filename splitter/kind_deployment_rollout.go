@@ -88,7 +88,7 @@ func (k deployments) observe(parent *unstructured.Unstructured, hash string, wan
 	status, _, _ := unstructured.NestedMap(s.Object.Object, "status")
 	c := rollout.Cluster{
 		Name: s.Cluster, Want: want, Spec: count(s.Object, 1, k.replicas...),
-		Pods: count(s.Object, 0, "status", "replicas"), Available: count(s.Object, 0, k.available...),
+		Pods: count(s.Object, 0, "status", "replicas"), Available: max(0, k.available(s.Object)),
 		Delayed: delayed(s.Object) || delayed(parent), Unreported: len(status) == 0,
 		Unobserved:  numberOr(s.Object, 0, "status", "observedGeneration") < s.Object.GetGeneration(),
 		Unreachable: s.Silent,

@@ -7,23 +7,17 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided by weight, and completions in
 // proportion to parallelism. A shard's completions are immutable, so they stay in their cluster. The
 // completions of a lost cluster are repeated elsewhere, unless the Job has ended: an ended Job does
 // not change. A Job with indices is not divided: one cluster has all of it.
-func Jobs() Kind { return jobs{} }
+func Jobs() Kind { return jobs{declaration{workload.BuiltinType("jobs")}} }
 
-type jobs struct{}
-
-func (jobs) Resource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-}
-
-// Conditions permits Duplicated.
-func (jobs) Conditions() Conditions { return Conditions{Duplicated: true} }
+type jobs struct{ declaration }
 
 func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	if ended(parent) {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+func (k jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
 	if ended(parent) {
 		return verdict(parent), nil
 	}
-	status := map[string]any{}
-	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), parent, shards); err != nil {
+	status, err := k.fold(parent, shards)
+	if err != nil {
 		return nil, err
 	}
 	// An API server rejects lower numbers, so work done in a lost cluster continues to count.
@@ -32,13 +32,10 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 		status["completionTime"] = all.ended
 	}
 	conditions := all.conditions()
-	if !all.over {
-		conditions = append(conditions, unscheduled(shards)...)
+	if all.over {
+		delete(status, "conditions") // an ended Job has no pods that wait for a node
 	}
-	if conditions != nil {
-		status["conditions"] = conditions
-	}
-	return status, nil
+	return withCondition(status, conditions...), nil
 }
 
 // outcome is the result of a Job in all its clusters together.

@@ -4,12 +4,16 @@
 package splitter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Paths holds the paths of the fields that a Splitter needs of a type of workload. A path is the
@@ -30,49 +34,57 @@ type Paths struct {
 // differ from the parent only in the number of replicas. A replica moves only when its replacement is
 // available. ByPaths fails if gvr has no resource or no version. It also fails if a path is not a
 // path to a field: Replicas must be outside the metadata and the status, and the other paths must be
-// inside the status.
+// inside the status. Declared does the same, with more of a type's fields.
 func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
-	if p.Replicas == "" {
-		p.Replicas = "spec.replicas"
-	}
-	if p.Available == "" {
-		p.Available = "status.availableReplicas"
-	}
 	if p.Counters == nil {
 		p.Counters = []string{"status.replicas", "status.readyReplicas"}
 	}
-	if gvr.Resource == "" || gvr.Version == "" {
-		return nil, fmt.Errorf("splitter: resource %q of version %q: both must be set", gvr.Resource, gvr.Version)
+	spec := v1alpha1.WorkloadTypeSpec{
+		// Only placement and syncers read the kind.
+		Resource: v1alpha1.WorkloadResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: cmp.Or(gvr.Resource, "-")},
+		Replicas: v1alpha1.FieldPath(p.Replicas),
+		Status: v1alpha1.WorkloadStatusPaths{
+			Replicas: "status.replicas", Ready: "status.readyReplicas", Available: v1alpha1.FieldPath(cmp.Or(p.Available, "status.availableReplicas")),
+			ObservedGeneration: &v1alpha1.ObservedGenerationPath{Path: "status.observedGeneration"},
+		},
 	}
-	k := replicated{gvr: gvr, replicas: strings.Split(p.Replicas, ".")}
-	if slices.Contains(k.replicas, "") || k.replicas[0] == "status" || k.replicas[0] == "metadata" || len(k.replicas) < 2 {
-		return nil, fmt.Errorf("splitter: Paths.Replicas is %q, not a field such as spec.replicas", p.Replicas)
-	}
-	for _, c := range append([]string{p.Available}, p.Counters...) {
-		path := strings.Split(c, ".")
-		if path[0] != "status" || len(path) < 2 || slices.Contains(path, "") {
-			return nil, fmt.Errorf("splitter: Paths have the counter %q, not a field such as status.readyReplicas", c)
+	for _, path := range append([]string{string(spec.Status.Available)}, p.Counters...) {
+		sum := v1alpha1.FoldedField{Path: v1alpha1.FieldPath(path), Fold: v1alpha1.FoldSum}
+		if !slices.ContainsFunc(spec.Status.Fields, func(f v1alpha1.FoldedField) bool { return f.Path == sum.Path }) {
+			spec.Status.Fields = append(spec.Status.Fields, sum)
 		}
-		if !slices.ContainsFunc(k.counters, func(c counter) bool { return slices.Equal(c.path, path) }) {
-			k.counters = append(k.counters, counter{path: path})
-		}
 	}
-	k.available = k.counters[0].path
-	return k, nil
+	t, err := workload.Compile(spec)
+	if err != nil {
+		return nil, fmt.Errorf("splitter: Paths of %s: %w", gvr, err)
+	}
+	return newReplicated(t), nil
 }
 
 // replicated is the common part of all kinds whose replicas are divided.
 type replicated struct {
-	gvr       schema.GroupVersionResource
-	replicas  []string
-	available []string
-	counters  []counter
+	declaration
+
+	replicas []string
 	// brokenFirst is true if the type's controller removes unready replicas first when it scales
 	// down.
 	brokenFirst bool
 }
 
-func (k replicated) Resource() schema.GroupVersionResource { return k.gvr }
+func newReplicated(t *workload.Type) replicated {
+	return replicated{declaration: declaration{t}, replicas: t.Replicas(), brokenFirst: t.UnreadyFirst()}
+}
+
+// available returns the number of available replicas of a shard, as it last reported.
+func (k replicated) available(shard *unstructured.Unstructured) int64 {
+	if path := k.t.Available(); path != nil {
+		return numberOr(shard, 0, path...)
+	}
+	if healthy, _ := k.t.Healthy(shard); healthy {
+		return numberOr(shard, 1, k.replicas...)
+	}
+	return 0
+}
 
 func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	plan, want, err := k.divide(parent, d, shares, have)
@@ -136,7 +148,7 @@ func (k replicated) paced(parent *unstructured.Unstructured, mode Mode, plan Pla
 
 // shard returns the shard of a parent for a cluster, with the given replicas.
 func (k replicated) shard(parent *unstructured.Unstructured, cluster string, replicas int64) (Shard, error) {
-	s := newShard(parent, cluster)
+	s := k.newShard(parent, cluster)
 	if err := unstructured.SetNestedField(s.Object.Object, replicas, k.replicas...); err != nil {
 		return Shard{}, fmt.Errorf("%s: %w", strings.Join(k.replicas, "."), err)
 	}
@@ -144,7 +156,7 @@ func (k replicated) shard(parent *unstructured.Unstructured, cluster string, rep
 }
 
 func (k replicated) count(obj *unstructured.Unstructured) (desired, available int64) {
-	return count(obj, 1, k.replicas...), count(obj, 0, k.available...)
+	return count(obj, 1, k.replicas...), max(0, k.available(obj))
 }
 
 // settled reports whether earlier moves are done: no shard is being deleted or in an unreachable
@@ -161,7 +173,7 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	var total int64
 	for _, s := range have {
 		stays := min(present[s.Cluster], end.Replicas(s.Cluster))
-		if s.Silent || !s.exists() || numberOr(s.Object, 0, k.available...) < stays {
+		if s.Silent || !s.exists() || k.available(s.Object) < stays {
 			return false, nil
 		}
 		total += present[s.Cluster]
@@ -179,9 +191,9 @@ func alone(want map[string]int64, have []Shard, replicas int64) bool {
 // remainingAvailable returns how many available replicas of a shard certainly remain once its cluster has
 // removed the replicas above the shard's desired number.
 func (k replicated) remainingAvailable(shard *unstructured.Unstructured) int64 {
-	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
+	there, works := numberOr(shard, 1, k.replicas...), k.available(shard)
 	if !k.brokenFirst {
-		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // the cluster may remove available replicas
+		works -= max(0, numberOr(shard, 0, k.t.Pods()...)-there) // the cluster may remove available replicas
 	}
 	return max(0, min(works, there))
 }
@@ -210,7 +222,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 		if k.brokenFirst {
 			// A replica that is ready, but not yet available because of minReadySeconds, is not
 			// among those removed first.
-			broken = there - max(works, min(there, numberOr(s.Object, 0, "status", "readyReplicas")))
+			broken = there - max(works, min(there, numberOr(s.Object, 0, k.t.Ready()...)))
 		}
 		lost := min(works, max(0, there-broken-want[s.Cluster]))
 		gone := min(lost, spare)
@@ -222,9 +234,16 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 }
 
 func (k replicated) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
-	status := map[string]any{}
-	observe(status, parent, shards)
-	return status, add(status, k.counters, parent, shards)
+	status, err := k.fold(parent, shards)
+	if err != nil || !k.t.Adds(v1alpha1.AddAvailable) {
+		return status, err
+	}
+	wanted, works := numberOr(parent, 1, k.replicas...), int64(0)
+	for _, s := range shards {
+		works = plus(works, max(0, k.available(s.Object)))
+	}
+	return withCondition(status, condition("Available", works >= wanted, "AllReplicasAvailable", "ReplicasUnavailable",
+		fmt.Sprintf("%d of %d replicas are available%s", works, wanted, k.behind(shards)))), nil
 }
 
 func sorted(m map[string]int64) []string {
@@ -239,28 +258,15 @@ func sorted(m map[string]int64) []string {
 // StatefulSets returns the Kind of apps/v1 StatefulSets. The ordinals of each shard's pods begin at
 // zero. The pod names are still unique, because they begin with the shard's name. The condition
 // Available reports whether all replicas are available, and which clusters lack some.
-func StatefulSets() Kind {
-	return statefulSets{replicated{
-		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"},
-		replicas:  []string{"spec", "replicas"},
-		available: []string{"status", "availableReplicas"},
-		counters:  counters([]string{"replicas", "availableReplicas"}, "readyReplicas", "currentReplicas", "updatedReplicas"),
-	}}
-}
+func StatefulSets() Kind { return newReplicated(workload.BuiltinType("statefulsets")) }
 
-type statefulSets struct{ replicated }
+// ReplicaSets returns the Kind of apps/v1 ReplicaSets. Those of a Deployment should not be on the
+// parents' API server: see the limits of the package. The conditions are those of StatefulSets, and
+// ReplicaFailure while one cluster reports it.
+func ReplicaSets() Kind { return newReplicated(workload.BuiltinType("replicasets")) }
 
-// Conditions permits Placed and Duplicated.
-func (statefulSets) Conditions() Conditions { return Conditions{Placed: true, Duplicated: true} }
-
-func (k statefulSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
-	status, err := k.replicated.Fold(parent, shards)
-	if err != nil {
-		return nil, err
-	}
-	wanted := numberOr(parent, 1, k.replicas...)
-	works, _ := status["availableReplicas"].(int64)
-	status["conditions"] = append([]any{condition("Available", works >= wanted, "AllReplicasAvailable", "ReplicasUnavailable",
-		fmt.Sprintf("%d of %d replicas are available%s", works, wanted, k.behind(shards)))}, unscheduled(shards)...)
-	return status, nil
+// ReplicationControllers returns the Kind of v1 ReplicationControllers, with the conditions of
+// ReplicaSets.
+func ReplicationControllers() Kind {
+	return newReplicated(workload.BuiltinType("replicationcontrollers"))
 }

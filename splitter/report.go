@@ -33,7 +33,7 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, placed(plan, taken))
 	}
-	if more := duplicated(lost); more != nil && permitted.Duplicated {
+	if more := duplicated(k.kind, lost); more != nil && permitted.Duplicated {
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, more...)
 	}

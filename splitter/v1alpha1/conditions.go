@@ -11,11 +11,13 @@ type ConditionReason string
 
 const (
 	// ConditionReady reports whether a ClusterDaemonSet runs on all its
-	// clusters, or whether a PlacementPolicy can be followed.
+	// clusters, whether a PlacementPolicy can be followed, or whether the spec
+	// of a WorkloadType is in effect.
 	//
-	//   - True: it does, or can (reason Complete).
+	//   - True: it does, can, or is (reason Complete).
 	//   - False: clusters lack replicas (ClustersNotReady), no cluster is
-	//     chosen (NoClusters), or a selector cannot be read (Invalid).
+	//     chosen (NoClusters), a selector cannot be read, or a WorkloadType has
+	//     a fault (Invalid).
 	//   - Unknown: clusters are unreachable (ClustersUnknown), or nothing was
 	//     observed yet (Pending).
 	ConditionReady ConditionType = "Ready"
@@ -39,7 +41,7 @@ const (
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
-	// ReasonInvalid: a selector cannot be read.
+	// ReasonInvalid: a selector cannot be read, or a WorkloadType has a fault.
 	ReasonInvalid ConditionReason = "Invalid"
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
 	// the whole workload and cannot be divided over its clusters.

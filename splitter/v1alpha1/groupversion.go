@@ -25,6 +25,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterDaemonSet{}, &ClusterDaemonSetList{},
 		&PlacementPolicy{}, &PlacementPolicyList{},
+		&WorkloadType{}, &WorkloadTypeList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

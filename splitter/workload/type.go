@@ -1,0 +1,217 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// Type is a compiled declaration. Use Compile or Builtin. It is immutable and safe for concurrent use.
+type Type struct {
+	spec v1alpha1.WorkloadTypeSpec
+
+	replicas    path
+	templates   []path
+	selector    path
+	references  []reference
+	scaleTarget path
+
+	pods, ready, available, generation, health []string
+	folded                                     []Field
+}
+
+type reference struct {
+	path     path
+	resource string
+}
+
+// Field is a field of the status that is computed from the same field of the shards.
+type Field struct {
+	// Path has the names of the fields, the first is status.
+	Path []string
+	v1alpha1.FoldedField
+}
+
+// Spec returns the declaration with its defaults.
+func (t *Type) Spec() v1alpha1.WorkloadTypeSpec { return *t.spec.DeepCopy() }
+
+// Resource returns the type in the version of the declaration.
+func (t *Type) Resource() schema.GroupVersionResource {
+	r := t.spec.Resource
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+}
+
+// GroupKind returns the kind of the type.
+func (t *Type) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: t.spec.Resource.Group, Kind: t.spec.Resource.Kind}
+}
+
+// Division returns how an object of the type is given to clusters.
+func (t *Type) Division() v1alpha1.WorkloadDivision { return t.spec.Division }
+
+// Replicas returns the names of the field with the desired replicas; nil if the type has none.
+func (t *Type) Replicas() []string { return t.replicas.names() }
+
+// UnreadyFirst reports whether the type's controller removes unready replicas first.
+func (t *Type) UnreadyFirst() bool { return t.spec.ScaleDown == v1alpha1.ScaleDownUnreadyFirst }
+
+// Pods, Ready, Available and ObservedGeneration return the names of these fields of the status; nil if the type has
+// none.
+func (t *Type) Pods() []string               { return slices.Clone(t.pods) }
+func (t *Type) Ready() []string              { return slices.Clone(t.ready) }
+func (t *Type) Available() []string          { return slices.Clone(t.available) }
+func (t *Type) ObservedGeneration() []string { return slices.Clone(t.generation) }
+
+// Fields returns the fields of the status that are computed from those of the shards.
+func (t *Type) Fields() []Field { return slices.Clone(t.folded) }
+
+// Adds reports whether the splitter adds the condition to the status.
+func (t *Type) Adds(condition v1alpha1.AddedCondition) bool {
+	return slices.Contains(t.spec.Status.Add, condition)
+}
+
+// Healthy reports whether an object is healthy by the rule of the declaration. known is false if there is no rule.
+func (t *Type) Healthy(obj *unstructured.Unstructured) (healthy, known bool) {
+	rule := t.spec.Status.Health
+	switch {
+	case rule == nil:
+		return false, false
+	case obj == nil:
+		return false, true
+	case t.health != nil:
+		text, _, _ := unstructured.NestedString(obj.Object, t.health...)
+		return slices.Contains(rule.Values, text), true
+	}
+	return Condition(obj, rule.Condition)["status"] == "True", true
+}
+
+// Condition returns the condition of an object with this type; nil if the object lacks it. It must not be modified.
+func Condition(obj *unstructured.Unstructured, of string) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	list, _ := v.([]any)
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == of {
+			return c
+		}
+	}
+	return nil
+}
+
+// Roots returns the fields of an object, as pairs of the first two names of paths, that the functions of this file read:
+// the templates, the selector and the references. A cache needs no other field outside of the metadata.
+func (t *Type) Roots() map[string][]string {
+	roots := map[string][]string{}
+	add := func(p path) {
+		if len(p) >= 2 && !slices.Contains(roots[p[0].name], p[1].name) {
+			roots[p[0].name] = append(roots[p[0].name], p[1].name)
+		}
+	}
+	for _, p := range t.templates {
+		add(p)
+	}
+	for _, r := range t.references {
+		add(r.path)
+	}
+	add(t.selector)
+	add(t.scaleTarget)
+	return roots
+}
+
+// Templates returns the pod templates of an object. They must not be modified.
+func (t *Type) Templates(obj *unstructured.Unstructured) (all []map[string]any) {
+	for _, p := range t.templates {
+		p.visit(obj.Object, func(v any) {
+			if template, ok := v.(map[string]any); ok {
+				all = append(all, template)
+			}
+		})
+	}
+	return all
+}
+
+// TemplatePaths returns the names of those template fields that are not in lists.
+func (t *Type) TemplatePaths() (all [][]string) {
+	for _, p := range t.templates {
+		if !p.hasEach() {
+			all = append(all, p.names())
+		}
+	}
+	return all
+}
+
+// PodLabels returns the labels of each kind of pods of an object: one map for each template with labels. Without such a
+// template, it returns the labels that the selector of the object requires.
+func (t *Type) PodLabels(obj *unstructured.Unstructured) (all []map[string]string) {
+	for _, template := range t.Templates(obj) {
+		if labels, _, _ := unstructured.NestedStringMap(template, "metadata", "labels"); len(labels) > 0 {
+			all = append(all, labels)
+		}
+	}
+	if all != nil || t.selector == nil {
+		return all
+	}
+	t.selector.visit(obj.Object, func(v any) {
+		selector, _ := v.(map[string]any)
+		if labels, ok := selector["matchLabels"].(map[string]any); ok {
+			selector = labels
+		}
+		labels := map[string]string{}
+		for name, v := range selector {
+			if text, ok := v.(string); ok {
+				labels[name] = text
+			}
+		}
+		if len(labels) > 0 {
+			all = append(all, maps.Clone(labels))
+		}
+	})
+	return all
+}
+
+// References calls f with the resource and the name of each object to which the declared references of an object lead.
+// The references of the pod templates are not among them.
+func (t *Type) References(obj *unstructured.Unstructured, f func(resource, name string)) {
+	for _, r := range t.references {
+		r.path.visit(obj.Object, func(v any) {
+			if name, ok := v.(string); ok && name != "" {
+				f(r.resource, name)
+			}
+		})
+	}
+}
+
+// Scales reports whether objects of the type scale workloads.
+func (t *Type) Scales() bool { return t.scaleTarget != nil }
+
+// ScaleTarget returns the kind and the name of the object that obj scales, in the namespace of obj. It returns false if
+// obj scales none.
+func (t *Type) ScaleTarget(obj *unstructured.Unstructured) (kind schema.GroupKind, name string, ok bool) {
+	if t.scaleTarget == nil || obj == nil {
+		return schema.GroupKind{}, "", false
+	}
+	t.scaleTarget.visit(obj.Object, func(v any) {
+		ref, _ := v.(map[string]any)
+		name, _ = ref["name"].(string)
+		text, hasVersion := ref["apiVersion"].(string)
+		of, hasKind := ref["kind"].(string)
+		if !hasVersion || text == "" {
+			text = t.spec.ScaleTarget.APIVersion
+		}
+		if !hasKind || of == "" {
+			of = t.spec.ScaleTarget.Kind
+		}
+		version, err := schema.ParseGroupVersion(text)
+		kind, ok = schema.GroupKind{Group: version.Group, Kind: of}, err == nil && of != "" && name != ""
+	})
+	return kind, name, ok
+}
