@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Manager is the field manager of the Controller's writes.
@@ -53,6 +54,9 @@ type Controller struct {
 type Options struct {
 	// Workloads are the resources that a Splitter divides; nil: Deployments.
 	Workloads []schema.GroupVersionResource
+	// WorkloadTypes are declarations of further types that a Splitter divides. Objects of a declared type that scale
+	// workloads are not placed: policies list them, as they list HorizontalPodAutoscalers. nil: none.
+	WorkloadTypes []v1alpha1.WorkloadTypeSpec
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims, Services, Ingresses and NetworkPolicies.
 	Others []schema.GroupVersionResource
@@ -133,25 +137,37 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 		queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}), left: map[string]map[string]time.Time{},
 	}
 	seen := map[schema.GroupResource]bool{}
-	add := func(gvr schema.GroupVersionResource, divided bool) error {
+	add := func(gvr schema.GroupVersionResource, of *declared.Type) error {
 		if seen[gvr.GroupResource()] {
-			return fmt.Errorf("placement: Options.Workloads and Others have %s twice", gvr.GroupResource())
+			return fmt.Errorf("placement: Options.Workloads, WorkloadTypes and Others have %s twice", gvr.GroupResource())
 		}
 		seen[gvr.GroupResource()] = true
-		c.kinds = append(c.kinds, c.newKind(len(c.kinds), gvr, divided))
+		c.kinds = append(c.kinds, c.newKind(len(c.kinds), gvr, of))
 		return nil
 	}
 	for _, gvr := range opts.Workloads {
-		if err := add(gvr, true); err != nil {
+		if err := add(gvr, typeOf(gvr)); err != nil {
+			return nil, err
+		}
+	}
+	listed, err := compile(opts.WorkloadTypes)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range listed {
+		if of.Division() == v1alpha1.DivideNone {
+			continue
+		}
+		if err := add(of.Resource(), of); err != nil {
 			return nil, err
 		}
 	}
 	for _, gvr := range opts.Others {
-		if err := add(gvr, false); err != nil {
+		if err := add(gvr, nil); err != nil {
 			return nil, err
 		}
 	}
-	c.undivided = c.newUndivided(seen)
+	c.undivided = c.newUndivided(seen, listed)
 	c.policyCache = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
 	})
@@ -188,46 +204,22 @@ func (c *Controller) Start(ctx context.Context) error {
 // kind holds the state of one resource.
 type kind struct {
 	gvr     schema.GroupVersionResource
+	of      *declared.Type // nil if the resource is not divided
 	number  int
 	divided bool
 	objects *loop.Objects
 }
 
-func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divided bool) *kind {
-	k := &kind{gvr: gvr, number: number, divided: divided}
+func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, of *declared.Type) *kind {
+	k := &kind{gvr: gvr, of: of, number: number, divided: of != nil}
 	opts := loop.ObjectsOptions{
 		Packed: true, Strip: stripOther(gvr.GroupResource()), Indexed: true, Flows: c.all, Changed: func(key types.NamespacedName) { c.otherChanged(k, key) },
 	}
-	if divided {
-		opts.Strip, opts.Changed = stripWorkload, func(key types.NamespacedName) { c.workloadChanged(k, key) }
+	if of != nil {
+		opts.Strip, opts.Changed = stripDeclared(of), func(key types.NamespacedName) { c.workloadChanged(k, key) }
 	}
 	k.objects = loop.NewObjects(c.up.Dynamic(), gvr, opts)
 	return k
-}
-
-// stripWorkload removes all fields but metadata, pod template and serviceName. Of a shard it keeps only the metadata.
-func stripWorkload(obj *unstructured.Unstructured) {
-	stripMetadata(obj)
-	_, isShard := shardOf(obj)
-	for field := range obj.Object {
-		switch field {
-		case "apiVersion", "kind", "metadata":
-		case "spec":
-			spec, ok := obj.Object["spec"].(map[string]any)
-			if isShard || !ok {
-				delete(obj.Object, field)
-			}
-			for name := range spec {
-				switch name {
-				case "template", "jobTemplate", "serviceName":
-				default:
-					delete(spec, name)
-				}
-			}
-		default:
-			delete(obj.Object, field)
-		}
-	}
 }
 
 // stripOther returns a func that removes all fields but the metadata, selectors of pods, and the references of an
@@ -322,7 +314,7 @@ func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
 	obj, isShard := k.objects.Get(key)
 	if isShard {
 		if part, isShard = shardOf(obj); !isShard {
-			now = newWorkload(obj)
+			now = newWorkload(k.of, obj)
 		}
 	}
 	before := c.index.setShard(at, part, isShard)

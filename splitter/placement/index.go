@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // objectID identifies an object by its kind and key.
@@ -28,8 +29,8 @@ type workload struct {
 	identity identity
 	by       string // the policy
 	refs     map[reference]bool
-	pods     map[string]string
-	clusters []string // the clusters of its dependents; empty if the policy does not place dependents
+	pods     []map[string]string // the labels of each kind of pods
+	clusters []string            // the clusters of its dependents; empty if the policy does not place dependents
 }
 
 // identity is the kind and the name of a workload, by which other objects of its namespace refer to it.
@@ -39,16 +40,21 @@ type identity struct {
 }
 
 func (w workload) same(o workload) bool {
-	return w.by == o.by && maps.Equal(w.refs, o.refs) && maps.Equal(w.pods, o.pods) && slices.Equal(w.clusters, o.clusters)
+	return w.by == o.by && maps.Equal(w.refs, o.refs) && slices.EqualFunc(w.pods, o.pods, maps.Equal) && slices.Equal(w.clusters, o.clusters)
 }
 
-func newWorkload(obj *unstructured.Unstructured) workload {
+// runs reports whether the workload has pods whose labels match.
+func (w workload) runs(match func(map[string]string) bool) bool {
+	return slices.ContainsFunc(w.pods, match)
+}
+
+func newWorkload(of *declared.Type, obj *unstructured.Unstructured) workload {
 	s, _, _ := read(obj)
 	if s.division == nil || !s.division.Dependents {
 		return workload{}
 	}
 	is := identity{obj.GroupVersionKind().GroupKind(), obj.GetName()}
-	return workload{identity: is, by: s.by, refs: references(obj), pods: podLabels(obj), clusters: s.clusters}
+	return workload{identity: is, by: s.by, refs: references(of, obj), pods: of.PodLabels(obj), clusters: s.clusters}
 }
 
 // index maps namespaces to their workloads, and parents to the clusters of their shards.
@@ -176,7 +182,7 @@ func leadersOf(resource schema.GroupResource, obj *unstructured.Unstructured) fu
 	switch {
 	case resource == networkPolicies:
 		selector := podSelector(obj)
-		return func(w workload) bool { return selector.Matches(labels.Set(w.pods)) }
+		return func(w workload) bool { return w.runs(selected(selector)) }
 	case resource.Group != "": // pods refer only to the core group
 		return func(workload) bool { return false }
 	}
@@ -185,5 +191,12 @@ func leadersOf(resource schema.GroupResource, obj *unstructured.Unstructured) fu
 	if resource.Resource == services {
 		selector = serviceSelector(obj)
 	}
-	return func(w workload) bool { return w.refs[ref] || matches(selector, w.pods) }
+	return func(w workload) bool {
+		return w.refs[ref] || w.runs(func(pods map[string]string) bool { return matches(selector, pods) })
+	}
+}
+
+// selected returns a func that reports whether a selector matches the labels of pods.
+func selected(selector labels.Selector) func(map[string]string) bool {
+	return func(pods map[string]string) bool { return selector.Matches(labels.Set(pods)) }
 }

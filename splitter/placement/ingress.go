@@ -117,7 +117,8 @@ func (x *index) ingressesTo(service types.NamespacedName) (list []types.Namespac
 func (x *index) behind(namespace string, i ingress) (clusters []string) {
 	for w := range maps.Values(x.namespaces[namespace]) {
 		for _, name := range i.services {
-			if matches(x.routes.services[types.NamespacedName{Namespace: namespace, Name: name}], w.pods) {
+			selector := x.routes.services[types.NamespacedName{Namespace: namespace, Name: name}]
+			if w.runs(func(pods map[string]string) bool { return matches(selector, pods) }) {
 				clusters = append(clusters, w.clusters...)
 				break
 			}

@@ -5,6 +5,8 @@ package placement
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // reference names an object that a pod refers to in its own namespace.
@@ -19,38 +21,19 @@ const (
 	services        = "services"
 )
 
-// template returns the pod template of a workload, from the field path of Deployments or that of
-// CronJobs.
-func template(obj *unstructured.Unstructured) map[string]any {
-	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
-		if v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
-			if t, ok := v.(map[string]any); ok {
-				return t
+// references returns the objects that a workload and its pods refer to.
+func references(of *declared.Type, obj *unstructured.Unstructured) map[reference]bool {
+	refs := referenceSet{}
+	of.References(obj, func(resource, name string) { refs.add(resource, name) })
+	for _, template := range of.Templates(obj) {
+		spec, _ := template["spec"].(map[string]any)
+		for _, field := range []string{"serviceAccountName", "serviceAccount"} {
+			if account := spec[field]; account != "default" { // each namespace has its own default
+				refs.add(serviceAccounts, account)
 			}
 		}
+		refs.walk(spec)
 	}
-	return nil
-}
-
-// podLabels returns the labels of a workload's pods.
-func podLabels(obj *unstructured.Unstructured) map[string]string {
-	labels, _, _ := unstructured.NestedStringMap(template(obj), "metadata", "labels")
-	return labels
-}
-
-// references returns the objects that a workload's pods refer to.
-func references(obj *unstructured.Unstructured) map[reference]bool {
-	refs := referenceSet{}
-	if service, ok, _ := unstructured.NestedString(obj.Object, "spec", "serviceName"); ok {
-		refs.add(services, service) // of a StatefulSet
-	}
-	spec, _ := template(obj)["spec"].(map[string]any)
-	for _, field := range []string{"serviceAccountName", "serviceAccount"} {
-		if account := spec[field]; account != "default" { // each namespace has its own default
-			refs.add(serviceAccounts, account)
-		}
-	}
-	refs.walk(spec)
 	return refs
 }
 

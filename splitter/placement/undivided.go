@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/internal/selector"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // undivided has the objects that belong to a workload and that the Controller does not place, because each cluster would
@@ -43,25 +44,33 @@ var (
 	budgets     = schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
 )
 
-// undividedTypes are the types whose objects the Controller does not place, and the functions that read their objects.
-var undividedTypes = []struct {
+// undividedType is a type whose objects the Controller does not place.
+type undividedType struct {
 	schema.GroupVersionResource
-	kind string
-	read func(*unstructured.Unstructured) belonging
-}{
-	{autoscalers.WithVersion("v2"), "HorizontalPodAutoscaler", scales},
-	{budgets.WithVersion("v1"), "PodDisruptionBudget", limits},
+	kind  string
+	strip func(*unstructured.Unstructured)
+	read  func(*unstructured.Unstructured) belonging
 }
 
-// scales returns whether a HorizontalPodAutoscaler scales a workload.
-func scales(obj *unstructured.Unstructured) belonging {
-	target, _, _ := unstructured.NestedStringMap(obj.Object, "spec", "scaleTargetRef")
-	version, err := schema.ParseGroupVersion(target["apiVersion"])
-	if err != nil {
-		return func(workload) bool { return false }
+// undividedTypes returns the types of undivided objects: PodDisruptionBudgets, HorizontalPodAutoscalers, and the declared
+// types whose objects scale workloads.
+func undividedTypes(listed []*declared.Type) []undividedType {
+	all := []undividedType{{budgets.WithVersion("v1"), "PodDisruptionBudget", stripOther(budgets), limits}}
+	for _, of := range append(slices.Clone(listed), declared.BuiltinType(autoscalers.Resource)) {
+		if of.Scales() {
+			all = append(all, undividedType{of.Resource(), of.GroupKind().Kind, stripDeclared(of), scales(of)})
+		}
 	}
-	of := identity{schema.GroupKind{Group: version.Group, Kind: target["kind"]}, target["name"]}
-	return func(w workload) bool { return w.identity == of }
+	return all
+}
+
+// scales returns a func that returns whether an object scales a workload.
+func scales(of *declared.Type) func(*unstructured.Unstructured) belonging {
+	return func(obj *unstructured.Unstructured) belonging {
+		kind, name, ok := of.ScaleTarget(obj)
+		target := identity{kind, name}
+		return func(w workload) bool { return ok && w.identity == target }
+	}
 }
 
 // limits returns whether a PodDisruptionBudget selects the pods of a workload.
@@ -70,19 +79,19 @@ func limits(obj *unstructured.Unstructured) belonging {
 	if content, ok, _ := unstructured.NestedMap(obj.Object, "spec", "selector"); ok {
 		selects = selector.Read(content)
 	}
-	return func(w workload) bool { return selects.Matches(labels.Set(w.pods)) }
+	return func(w workload) bool { return w.runs(selected(selects)) }
 }
 
 // newUndivided returns the objects of the undividedTypes that are not in placed.
-func (c *Controller) newUndivided(placed map[schema.GroupResource]bool) *undivided {
+func (c *Controller) newUndivided(placed map[schema.GroupResource]bool, listed []*declared.Type) *undivided {
 	u := &undivided{of: map[string]map[undividedID]belonging{}}
-	for _, t := range undividedTypes {
+	for _, t := range undividedTypes(listed) {
 		if placed[t.GroupResource()] {
 			continue
 		}
 		var cache *loop.Objects
 		cache = loop.NewObjects(c.up.Dynamic(), t.GroupVersionResource, loop.ObjectsOptions{
-			Packed: true, Strip: stripOther(t.GroupResource()), Flows: c.allPolicies,
+			Packed: true, Strip: t.strip, Flows: c.allPolicies,
 			Changed: func(key types.NamespacedName) {
 				var belongs belonging
 				if obj, ok := cache.Get(key); ok && !foreign(obj, true) && !slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer) {
