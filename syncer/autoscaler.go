@@ -4,61 +4,94 @@
 package syncer
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// autoscaled is the Owner of fields that belong to the upstream, but to an autoscaler downstream while a synced
-// HorizontalPodAutoscaler targets the object. Then they are FirstWriter fields.
+// autoscaled is the Owner of fields that belong to the upstream, but to an autoscaler downstream while a synced object
+// scales the object: a HorizontalPodAutoscaler, or one of a declared type. Then they are FirstWriter fields.
 const autoscaled = FirstWriter + 1
 
-// scaleTarget is an upstream object that a HorizontalPodAutoscaler targets.
+// scaleTarget is an upstream object that an autoscaler targets.
 type scaleTarget struct {
 	kind schema.GroupKind
 	key  types.NamespacedName
 }
 
-// autoscalerRef names a HorizontalPodAutoscaler upstream, or its downstream object. One may exist without the other: an
+// autoscalerRef names an autoscaler upstream, or its downstream object. One may exist without the other: an
 // upstream that was restored from a backup may lack an autoscaler that still works downstream.
 type autoscalerRef struct {
+	of         string // the name of its controller
 	downstream bool
 	key        types.NamespacedName
 }
 
-// autoscalers records the targets of all synced HorizontalPodAutoscalers.
+// autoscalers records the targets of all synced autoscalers.
 type autoscalers struct {
+	types map[string]*workload.Type // whose objects are autoscalers, by the name of their controller
+
 	mu      sync.Mutex
-	source  *controller // of the autoscalers; nil: they are not synced
-	unknown bool        // it is not known whether both sides serve the type
+	sources map[string]*controller // of the autoscalers, by name; those of other types are not synced
+	unknown map[string]bool        // the types of which it is not known whether both sides serve them
 	targets map[autoscalerRef]scaleTarget
 	number  map[scaleTarget]int // of autoscalers
 }
 
-// autoscalerType is the name of the controller of HorizontalPodAutoscalers.
-const autoscalerType = "horizontalpodautoscalers.autoscaling"
-
-func isAutoscaler(kind schema.GroupKind) bool {
-	return kind == schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+func newAutoscalers(declared []*workload.Type) *autoscalers {
+	a := &autoscalers{
+		types: map[string]*workload.Type{}, sources: map[string]*controller{}, unknown: map[string]bool{},
+		targets: map[autoscalerRef]scaleTarget{}, number: map[scaleTarget]int{},
+	}
+	for _, t := range declared {
+		if t.Scales() {
+			a.types[t.Resource().GroupResource().String()] = t
+		}
+	}
+	return a
 }
 
-// follow makes c the source of all targets, and drops those of the previous source. If the type is not synced, c is
-// nil, and unknown is true if discovery failed, so that the type may be synced later. follow reports whether has may
-// now return false for objects for which it returned true.
-func (a *autoscalers) follow(c *controller, unknown bool) (fewer bool) {
+// typeOf returns the declaration of a type of autoscalers; nil if the type is another one.
+func (a *autoscalers) typeOf(gr schema.GroupResource) *workload.Type { return a.types[gr.String()] }
+
+// follow makes c the source of all targets of one type, and drops those of its previous source. If the type is not
+// synced, c is nil, and unknown is true if discovery failed, so that the type may be synced later. follow reports
+// whether has may now return false for objects for which it returned true.
+func (a *autoscalers) follow(of string, c *controller, unknown bool) (fewer bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	unknown = unknown && c == nil
-	fewer = a.unknown && !unknown
-	a.unknown = unknown
-	if a.source != c {
-		fewer = fewer || a.source != nil
-		a.source, a.targets, a.number = c, map[autoscalerRef]scaleTarget{}, map[scaleTarget]int{}
+	fewer = a.unknown[of] && !unknown
+	a.unknown[of] = unknown
+	before := a.sources[of]
+	if before == c {
+		return fewer
 	}
-	return fewer
+	for ref := range a.targets {
+		if ref.of == of {
+			a.drop(ref)
+		}
+	}
+	if a.sources[of] = c; c == nil {
+		delete(a.sources, of)
+	}
+	return fewer || before != nil
+}
+
+// drop removes the target of an autoscaler. It reports whether no other autoscaler has this target. mu must be held.
+func (a *autoscalers) drop(ref autoscalerRef) (last bool) {
+	target := a.targets[ref]
+	delete(a.targets, ref)
+	if a.number[target]--; a.number[target] > 0 {
+		return false
+	}
+	delete(a.number, target)
+	return true
 }
 
 // set records the target of an autoscaler that c syncs. now is nil if the autoscaler is gone. set returns the targets
@@ -67,15 +100,11 @@ func (a *autoscalers) set(c *controller, autoscaler autoscalerRef, now *scaleTar
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before, had := a.targets[autoscaler]
-	if a.source != c || had == (now != nil) && (!had || before == *now) {
+	if a.sources[autoscaler.of] != c || had == (now != nil) && (!had || before == *now) {
 		return nil
 	}
-	if had {
-		delete(a.targets, autoscaler)
-		if a.number[before]--; a.number[before] == 0 {
-			delete(a.number, before)
-			changed = append(changed, before)
-		}
+	if had && a.drop(autoscaler) {
+		changed = append(changed, before)
 	}
 	if now != nil {
 		a.targets[autoscaler] = *now
@@ -90,25 +119,13 @@ func (a *autoscalers) set(c *controller, autoscaler autoscalerRef, now *scaleTar
 // replicas of an autoscaled object must not be overwritten.
 func (a *autoscalers) has(target scaleTarget) bool {
 	a.mu.Lock()
-	source, has := a.source, a.unknown || a.number[target] > 0
+	has := a.number[target] > 0
+	for _, unknown := range a.unknown {
+		has = has || unknown
+	}
+	sources := slices.Collect(maps.Values(a.sources))
 	a.mu.Unlock()
-	return has || source != nil && source.kind.Refused == "" && source.caches.staleErr() != nil
-}
-
-// targetOf returns the object that an autoscaler targets.
-func targetOf(autoscaler *unstructured.Unstructured) (scaleTarget, bool) {
-	if autoscaler == nil {
-		return scaleTarget{}, false
-	}
-	ref, _, _ := unstructured.NestedStringMap(autoscaler.Object, "spec", "scaleTargetRef")
-	version, err := schema.ParseGroupVersion(ref["apiVersion"])
-	if err != nil || ref["kind"] == "" || ref["name"] == "" {
-		return scaleTarget{}, false
-	}
-	return scaleTarget{
-		schema.GroupKind{Group: version.Group, Kind: ref["kind"]},
-		types.NamespacedName{Namespace: autoscaler.GetNamespace(), Name: ref["name"]},
-	}, true
+	return has || slices.ContainsFunc(sources, func(c *controller) bool { return c.kind.Refused == "" && c.caches.staleErr() != nil })
 }
 
 // scales returns the upstream key of the object that an autoscaler of this type targets; nil if it targets none, or is
@@ -118,10 +135,12 @@ func (c *controller) scales(autoscaler autoscalerRef) *scaleTarget {
 	if autoscaler.downstream {
 		obj, _ = c.caches.down.Get(autoscaler.key)
 	}
-	target, ok := targetOf(obj)
-	switch {
-	case !ok:
+	kind, name, ok := c.syncer.autoscalers.typeOf(c.kind.GVR.GroupResource()).ScaleTarget(obj)
+	if !ok {
 		return nil
+	}
+	target := scaleTarget{kind, types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
+	switch {
 	case autoscaler.downstream:
 		if target.key, ok = c.originAt(target.key); !ok {
 			return nil
@@ -142,9 +161,10 @@ func (r rules) scalable() bool {
 
 // observeAutoscaler records a change of an autoscaler in a cache, and queues the objects that it affects.
 func (c *controller) observeAutoscaler(autoscaler autoscalerRef) {
-	if !isAutoscaler(c.kind.GroupKind()) {
+	if c.syncer.autoscalers.typeOf(c.kind.GVR.GroupResource()) == nil {
 		return
 	}
+	autoscaler.of = c.name
 	for _, target := range c.syncer.autoscalers.set(c, autoscaler, c.scales(autoscaler)) {
 		for _, other := range c.syncer.synced() {
 			if other.kind.GroupKind() == target.kind {

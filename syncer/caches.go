@@ -7,17 +7,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
+	"github.com/atoll-dev/atoll/splitter/workload"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -50,10 +51,11 @@ type cacheEvents struct {
 
 func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	c := &caches{reportOnly: k.Refused != ""}
+	scaler := s.autoscalers.typeOf(k.GVR.GroupResource())
 	watch := func(changed func(types.NamespacedName, bool)) loop.ObjectsOptions {
 		return loop.ObjectsOptions{
 			Packed: true, Flows: on.fresh,
-			Indexed: isAutoscaler(k.GroupKind()), // no object is reconciled before all autoscalers are known
+			Indexed: scaler != nil, // no object is reconciled before all autoscalers are known
 			Changed: func(key types.NamespacedName) { changed(key, false) },
 			Listed:  func(key types.NamespacedName) { changed(key, true) },
 		}
@@ -68,7 +70,7 @@ func newCaches(s *Syncer, k kind, of rules, on cacheEvents) *caches {
 	c.many = origins(v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync)
 	down := watch(on.place)
 	down.Labels, down.Note, down.Appeared = ownerLabel+"="+s.owner, versionAndStatus, on.appeared
-	down.Strip = keepDownstream(k.GroupKind(), of, manager, s.statusManager)
+	down.Strip = keepDownstream(scaler, of, manager, s.statusManager)
 	c.down = loop.NewObjects(s.down.Dynamic(), k.GVR, down)
 	if s.opts.Upsync == nil || !s.opts.Upsync(k.GVR.GroupResource()) {
 		return c
@@ -102,11 +104,11 @@ func keepOrigin(of rules, managers ...string) func(*unstructured.Unstructured) {
 
 // keepDownstream returns a func that strips a downstream object to its metadata, status, the fields that go up, and the
 // target of an autoscaler.
-func keepDownstream(kind schema.GroupKind, of rules, managers ...string) func(*unstructured.Unstructured) {
+func keepDownstream(scaler *workload.Type, of rules, managers ...string) func(*unstructured.Unstructured) {
 	keep := keepContent(managers...)
 	read := []string{"apiVersion", "kind", "metadata", "status"}
-	if isAutoscaler(kind) {
-		read = append(read, "spec")
+	if scaler != nil {
+		read = slices.AppendSeq(read, maps.Keys(scaler.Roots()))
 	}
 	return func(obj *unstructured.Unstructured) {
 		keep(obj)

@@ -119,7 +119,7 @@ func (c *controller) resume() {
 		c.missedBorn.requeue(c.syncer.addBehind)
 	}
 	if err == nil {
-		if isAutoscaler(c.kind.GroupKind()) {
+		if c.syncer.autoscalers.typeOf(c.kind.GVR.GroupResource()) != nil {
 			c.syncer.enqueueAutoscaled()
 		}
 		c.enqueueAll()

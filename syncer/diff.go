@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Change is a write that a Syncer would make for one object, or the reason why the Syncer would make no write.
@@ -78,21 +80,25 @@ func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 // readAutoscalers starts caches of the autoscalers, which the reconciles of other types need, and waits for their first
 // lists. If these do not come, replicas that autoscalers may have set stay as they are. The result stops the caches.
 func (s *Syncer) readAutoscalers(ctx context.Context, types compared) (stop func()) {
-	k, ok := types.wanted[autoscalerType]
-	if !ok || k.Refused != "" {
-		s.autoscalers.follow(nil, types.autoscalersUnknown)
-		return func() {}
-	}
-	c := newController(s, autoscalerType, k)
-	s.autoscalers.follow(c, false)
 	ctx, cancel := context.WithCancel(ctx)
 	var caches sync.WaitGroup
-	for _, o := range c.caches.used() {
+	var used []*loop.Objects
+	for of := range s.autoscalers.types {
+		k, ok := types.wanted[of]
+		if !ok || k.Refused != "" {
+			s.autoscalers.follow(of, nil, types.unknown[of])
+			continue
+		}
+		c := newController(s, of, k)
+		s.autoscalers.follow(of, c, false)
+		used = append(used, c.caches.used()...)
+	}
+	for _, o := range used {
 		caches.Go(func() { _ = o.Start(ctx) })
 	}
 	lists, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
-	_ = awaitLists(lists, c.caches.used()) // diffType reports the error
+	_ = awaitLists(lists, used) // diffType reports the error
 	return func() {
 		cancel()
 		caches.Wait()

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
+	"github.com/atoll-dev/atoll/splitter/workload"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -73,6 +75,12 @@ type Options struct {
 	// Rules define who owns which fields, in addition to the built-in rules for core types. Of several rules for one
 	// path, the last counts.
 	Rules []Rule
+
+	// WorkloadTypes are declarations of custom types, which say whose replicas autoscalers set. While a synced object of
+	// a declared type with a scaleTarget targets an object, or a HorizontalPodAutoscaler does, the declared replicas of
+	// this object belong to the autoscaler downstream. A declaration selects no type, permits nothing, and lets no field
+	// go up. nil: only the types of Kubernetes.
+	WorkloadTypes []splitterv1alpha1.WorkloadTypeSpec
 
 	// Adopt is the policy for an object downstream that this syncer did not create and that has the name of an
 	// object to be created; zero: AdoptNever.
@@ -296,4 +304,20 @@ func (o Options) check() error {
 		wrong = append(wrong, fmt.Errorf("options: DeleteCap.Share %v: want a part of the whole, above 0 and up to 1", o.DeleteCap.Share))
 	}
 	return errors.Join(wrong...)
+}
+
+// types returns the built-in declarations of types, and those of WorkloadTypes.
+func (o Options) types() ([]*workload.Type, error) {
+	all := workload.Builtin()
+	for i, spec := range o.WorkloadTypes {
+		t, err := workload.Compile(spec)
+		if err == nil {
+			err = t.NotBuiltin()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("WorkloadTypes[%d] (%s): %w", i, spec.Resource.Resource, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }

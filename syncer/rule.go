@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Rule defines who owns a field of one type.
@@ -72,10 +74,6 @@ var builtin = []Rule{
 	{Type: schema.GroupKind{Kind: "ServiceAccount"}, Path: "secrets", Owner: Downstream},
 	{Type: schema.GroupKind{Kind: "Pod"}, Path: "spec.nodeName", Owner: Downstream},
 	{Type: schema.GroupKind{Group: "batch", Kind: "Job"}, Path: "spec.selector", Owner: Downstream},
-	{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: autoscaled},
-	{Type: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, Path: "spec.replicas", Owner: autoscaled},
-	{Type: schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, Path: "spec.replicas", Owner: autoscaled},
-	{Type: schema.GroupKind{Kind: "ReplicationController"}, Path: "spec.replicas", Owner: autoscaled},
 }
 
 // rules are the rules for one type: at most one per path.
@@ -98,10 +96,20 @@ type step struct {
 	each bool // all items of a list
 }
 
+// declaredRules returns the rules for the replicas of declared types.
+func declaredRules(types []*workload.Type) (all []Rule) {
+	for _, t := range types {
+		if t.Replicas() != nil {
+			all = append(all, Rule{Type: t.GroupKind(), Path: string(t.Spec().Replicas), Owner: autoscaled})
+		}
+	}
+	return all
+}
+
 // rulesFor returns the rules of a type. Of several rules for one path, it returns the last.
-func rulesFor(kind schema.GroupKind, custom []Rule) rules {
+func rulesFor(kind schema.GroupKind, declared, custom []Rule) rules {
 	var found rules
-	for _, r := range slices.Concat(builtin, custom) {
+	for _, r := range slices.Concat(builtin, declared, custom) {
 		if r.Type != kind {
 			continue
 		}

@@ -31,7 +31,7 @@ type syncedType struct {
 
 func newSyncedType(s *Syncer, name string, k kind) *syncedType {
 	r := &syncedType{
-		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules),
+		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.declared, s.opts.Rules),
 		up: client{s.up, k.GVR, s.dryRun()}, down: client{s.down, k.GVR, s.dryRun()},
 		records: newRecords(s.opts), valve: newValve(s.opts.DeleteCap),
 	}

@@ -52,6 +52,7 @@ type Syncer struct {
 	unsyncedObjects *unsyncedObjects
 
 	autoscalers *autoscalers
+	declared    []Rule // by declarations
 
 	upstreamUID types.UID // set before the first reconcile
 
@@ -99,6 +100,10 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 			return nil, fmt.Errorf("syncer: options: Rules[%d]: %w", i, err)
 		}
 	}
+	declared, err := opts.types()
+	if err != nil {
+		return nil, fmt.Errorf("syncer: options: %w", err)
+	}
 	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
 	s := &Syncer{
 		up: up, down: down, given: given, opts: opts,
@@ -108,7 +113,7 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
 		instance:    fmt.Sprintf("%08x", rand.Uint32()),
-		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{}, autoscalers: &autoscalers{},
+		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{}, autoscalers: newAutoscalers(declared), declared: declaredRules(declared),
 	}
 	s.otherSyncers, s.unsyncedObjects = &otherSyncers{syncer: s}, &unsyncedObjects{syncer: s}
 	return s, nil

@@ -70,9 +70,9 @@ func (d typeDiscovery) run(ctx context.Context) {
 
 // compared is what a comparison of the types of both sides has found.
 type compared struct {
-	wanted             map[string]kind                        // the types to run controllers for, by resource.group
-	unsynced           map[schema.GroupVersionResource]Reason // why other types are not synced
-	autoscalersUnknown bool                                   // discovery of autoscalers failed
+	wanted   map[string]kind                        // the types to run controllers for, by resource.group
+	unsynced map[schema.GroupVersionResource]Reason // why other types are not synced
+	unknown  map[string]bool                        // types of autoscalers whose discovery failed
 }
 
 // set starts and stops controllers. The objects of a stopped controller stay as they are.
@@ -94,9 +94,13 @@ func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, types c
 			started = append(started, c)
 		}
 	}
-	source := s.controllers[autoscalerType]
+	sources := maps.Clone(s.controllers)
 	s.mu.Unlock()
-	if s.autoscalers.follow(source, types.autoscalersUnknown) {
+	fewer := false
+	for of := range s.autoscalers.types {
+		fewer = s.autoscalers.follow(of, sources[of], types.unknown[of]) || fewer
+	}
+	if fewer {
 		s.enqueueAutoscaled()
 	}
 	for _, c := range stopped {
@@ -144,7 +148,11 @@ func (d typeDiscovery) compare() (compared, error) {
 			return gvr.GroupResource() == k.GVR.GroupResource()
 		})
 	}
-	return compared{wanted, unsynced, unknown(schema.ParseGroupResource(autoscalerType).Group)}, nil
+	undiscovered := map[string]bool{}
+	for of, t := range s.autoscalers.types {
+		undiscovered[of] = unknown(t.Resource().Group)
+	}
+	return compared{wanted, unsynced, undiscovered}, nil
 }
 
 var (
