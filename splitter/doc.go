@@ -111,7 +111,7 @@
 //     correct the template.
 //   - That scaling down or draining during a rollout removes unavailable replicas first: a
 //     Deployment's controller removes old and new pods in proportion.
-//   - That a StatefulSet, or a kind made by ByPaths, in several clusters is scaled down while some of
+//   - That a StatefulSet, or a declared kind without UnreadyFirst, in several clusters is scaled down while some of
 //     its replicas are unavailable. A cluster may remove any replica, so the Splitter waits until
 //     enough others are available. In one cluster it does not wait.
 //   - That replicas of other kinds than Deployments count as unavailable if they were removed from a
@@ -126,12 +126,12 @@
 //     [ConditionScheduled] names the clusters by their last report. Other conditions name a cluster
 //     by the reports of its controllers: Available, Progressing and ReplicaFailure of a Deployment,
 //     Available of a StatefulSet, FailureTarget and Failed of a Job. DaemonSets have counters only.
-//     CronJobs and kinds made by ByPaths have no ConditionScheduled: only their shards have the
-//     annotation.
+//     CronJobs, kinds made by ByPaths and declared kinds without AddScheduled have no
+//     ConditionScheduled: only their shards have the annotation.
 //   - That a workload runs only once while a cluster is lost: its replicas continue to run there, and
 //     after Options.Grace they are placed elsewhere too. [ConditionDuplicated] reports their number
-//     until the cluster's syncer has removed them; only Deployments, StatefulSets and Jobs have this
-//     condition. Only the syncer can keep a returning cluster from starting anything before the
+//     until the cluster's syncer has removed them; only Deployments, StatefulSets, ReplicaSets,
+//     ReplicationControllers, Jobs and declared kinds with AddDuplicated have this condition. Only the syncer can keep a returning cluster from starting anything before the
 //     removal: see syncer.Options.Lease.
 //   - That a cluster is drained when no other has room: as many replicas leave as may be unavailable,
 //     and the rest stays. A CronJob, and a Job with indices, is not divided: it leaves the cluster

@@ -15,8 +15,8 @@ import (
 )
 
 // Kind divides one type of workload into shards and combines their status. Its methods are pure: no
-// I/O, no clock, arguments not modified. Deployments, StatefulSets, Jobs, CronJobs, DaemonSets and
-// ByPaths return implementations.
+// I/O, no clock, arguments not modified. Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs,
+// CronJobs, DaemonSets, Declared and ByPaths return implementations.
 type Kind interface {
 	// Resource is the type of parents and shards.
 	Resource() schema.GroupVersionResource

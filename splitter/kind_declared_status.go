@@ -227,7 +227,7 @@ func (k declaration) foldCondition(c v1alpha1.FoldedCondition, shards []Shard) m
 		folded["message"] = fmt.Sprintf("in all %d clusters", len(shards))
 	}
 	if folded["reason"] == "" {
-		delete(folded, "reason")
+		folded["reason"] = "Combined" // most schemas require a reason
 	}
 	return folded
 }

@@ -5,6 +5,7 @@
 //
 //	atoll-manager --config manager.yaml
 //	atoll-manager --config manager.yaml --check
+//	atoll-manager --config manager.yaml --workload-types rollouts.yaml
 //
 // While the plane's KubeCarrier has spec.master: true, it keeps the peers, RegionClaims, ServiceClusters, Accounts and the
 // catalogue of regions. The exit code is 0 if it was interrupted, 2 if the command line or the configuration is wrong, and
@@ -44,6 +45,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	path := flags.String("config", "", "the configuration file; see the package config")
 	check := flags.Bool("check", false, "check the configuration and the kubeconfig that it names, and exit")
+	var typeFiles []string
+	flags.Func("workload-types", "a `file` with WorkloadTypes, in addition to workloads.typeFiles; may be given more than once", func(path string) error {
+		typeFiles = append(typeFiles, path)
+		return nil
+	})
 	printed := flags.String("rights", "", "print the least rights in each `plane or peer`, in YAML, and exit")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -59,6 +65,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		return exitUsage
+	}
+	if typeFiles != nil && c.Workloads == nil {
+		_, _ = fmt.Fprintf(stderr, "%s: workloads: is not set, so --workload-types has no effect; accepted: workloads: {}\n", *path)
+		return exitUsage
+	}
+	if typeFiles != nil {
+		c.Workloads.TypeFiles = append(c.Workloads.TypeFiles, typeFiles...)
 	}
 	if *printed != "" {
 		if err := printRights(stdout, c, *printed); err != nil {

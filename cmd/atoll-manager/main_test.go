@@ -102,3 +102,25 @@ func TestFailed(t *testing.T) {
 	require.Equal(t, 1, run(t.Context(), []string{"--config", path}, lines, lines))
 	lines.Await(t, "atoll-manager: health.address: ", "address already in use")
 }
+
+// The flag adds a file to the configuration, and needs workloads there.
+func TestWorkloadTypes(t *testing.T) {
+	defer klog.SetLogger(logr.Discard())
+	path := folder(t)
+	types := filepath.Join(filepath.Dir(path), "types.yaml")
+	require.NoError(t, os.WriteFile(types, []byte(`{apiVersion: splitter.atoll.dev/v1alpha1, kind: WorkloadType, metadata: {name: xs.example.org}, spec: {
+		resource: {group: example.org, version: v1, resource: xs, kind: X}, division: OneCluster}}`), 0o600))
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitUsage, run(t.Context(), []string{"--config", path, "--check", "--workload-types", types}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "workloads: is not set")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(content, "workloads: {}\n"...), 0o600))
+	require.Zero(t, run(t.Context(), []string{"--config", path, "--check", "--workload-types", types}, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t.Context(), []string{"--config", path, "--rights", "plane", "--workload-types", types}, &stdout, &stderr), stderr.String())
+	for _, resource := range []string{"xs", "deployments", "placementpolicies", "poddisruptionbudgets", "workloadtypes"} {
+		require.Contains(t, stdout.String(), "- "+resource+"\n")
+	}
+	require.Equal(t, exitUsage, run(t.Context(), []string{"--config", path, "--check", "--workload-types", "/no/such"}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "workloads.typeFiles[0]")
+}

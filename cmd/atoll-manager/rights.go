@@ -9,15 +9,19 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
+	"github.com/atoll-dev/atoll/cmd/atoll-manager/manager"
 	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer/join"
 )
 
 // rightsOf returns the least roles of the manager: in a peer, or in the central plane, which is a peer of its own too (the
 // Peer "local").
-func rightsOf(c *config.Configuration, central bool) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role) {
+func rightsOf(c *config.Configuration, types []v1alpha1.WorkloadTypeSpec, central bool) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role) {
 	have := map[string]bool{}
 	for _, loop := range rights.LoopNames() {
 		if loop == "catalog" && !central {
@@ -48,7 +52,35 @@ func rightsOf(c *config.Configuration, central bool) (cluster []*rbacv1.ClusterR
 			TypeMeta: typeOf("Role"), ObjectMeta: metav1.ObjectMeta{Name: "atoll-join-approver", Namespace: c.Clusters.TokenNamespace}, Rules: inside,
 		})
 	}
+	if central && c.Workloads != nil {
+		cluster = append(cluster, rightsOfWorkloads(c.Workloads, types)...)
+	}
 	return cluster, namespaced
+}
+
+// rightsOfWorkloads returns the roles for the workloads of the configuration and its files. The types of WorkloadTypes in
+// the plane are not known here.
+func rightsOfWorkloads(c *config.Workloads, types []v1alpha1.WorkloadTypeSpec) []*rbacv1.ClusterRole {
+	var divided []schema.GroupResource
+	for _, name := range c.Types {
+		divided = append(divided, schema.ParseGroupResource(name))
+	}
+	for _, spec := range types {
+		if spec.Division != v1alpha1.DivideNone {
+			divided = append(divided, schema.GroupResource{Group: spec.Resource.Group, Resource: spec.Resource.Resource})
+		}
+	}
+	placed := rights.Placement(divided...)
+	for _, spec := range types {
+		if spec.Division == v1alpha1.DivideNone { // policies list its objects
+			placed.Rules = append(placed.Rules, rbacv1.PolicyRule{APIGroups: []string{spec.Resource.Group}, Resources: []string{spec.Resource.Resource}, Verbs: []string{"list", "watch"}})
+		}
+	}
+	roles := []*rbacv1.ClusterRole{placed, rights.Split(append(divided, splitter.DisruptionBudgets().Resource().GroupResource())...)}
+	if *c.FollowTypes {
+		roles = append(roles, rights.Declarations())
+	}
+	return roles
 }
 
 func typeOf(kind string) metav1.TypeMeta {
@@ -60,7 +92,11 @@ func printRights(out io.Writer, c *config.Configuration, where string) error {
 	if where != "plane" && where != "peer" {
 		return fmt.Errorf("%q is not known; accepted: plane or peer", where)
 	}
-	cluster, namespaced := rightsOf(c, where == "plane")
+	types, err := manager.ReadTypes(c.Workloads)
+	if err != nil {
+		return err
+	}
+	cluster, namespaced := rightsOf(c, types, where == "plane")
 	text, err := rights.YAML(cluster, namespaced)
 	if err == nil {
 		_, err = out.Write(text)

@@ -146,7 +146,7 @@ var syncerMutants = []mutant{
 	},
 	{
 		"while the autoscalers are not known, replicas that another client set stay", "no object counts as autoscaled",
-		"autoscaler.go", " || source != nil && source.kind.Refused == \"\" && source.caches.staleErr() != nil", " || source == nil && target.key.Name == \"\"", "TestAutoscaledReplicas",
+		"autoscaler.go", "c.kind.Refused == \"\" && c.caches.staleErr() != nil })", "c == nil })", "TestAutoscaledReplicas",
 	},
 	{
 		"an autoscaler that works downstream owns its replicas", "the upstream lost it, so they are overwritten",
@@ -154,11 +154,11 @@ var syncerMutants = []mutant{
 	},
 	{
 		"while discovery of autoscalers fails, replicas stay", "they are overwritten",
-		"autoscaler.go", "a.unknown || a.number[target] > 0\n", "a.number[target] > 0\n", "TestAutoscalersThatAreNotDiscovered",
+		"autoscaler.go", "		has = has || unknown\n", "		_ = unknown\n", "TestAutoscalersThatAreNotDiscovered",
 	},
 	{
 		"when a side stops serving autoscalers, the targets are dropped", "they stay",
-		"autoscaler.go", "	if a.source != c {\n		fewer =", "	if a.source != c && c != nil {\n		fewer =", "TestAutoscalersAreNoLongerServed",
+		"autoscaler.go", "	if before == c {\n", "	if before == c || c == nil {\n", "TestAutoscalersAreNoLongerServed",
 	},
 	{
 		"a refused autoscaler owns no replicas", "it does",

@@ -11,15 +11,20 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Placement returns the least ClusterRole for running a placement.Controller with its default
-// Workloads and Others on the clusters of splitter.SyncTargets. The role allows the controller to
-// list Secrets; the controller keeps only their metadata.
-func Placement() *rbacv1.ClusterRole {
+// Placement returns the least ClusterRole for running a placement.Controller for the workloads and
+// its default Others on the clusters of splitter.SyncTargets. No workloads means Deployments. The role
+// allows the controller to list Secrets; the controller keeps only their metadata.
+func Placement(workloads ...schema.GroupResource) *rbacv1.ClusterRole {
+	if workloads == nil {
+		workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}}
+	}
 	rules := []rbacv1.PolicyRule{
 		rule(splitterv1alpha1.Resource("placementpolicies"), "list", "watch"),
 		rule(splitterv1alpha1.Resource("placementpolicies/status"), "patch"),
 		rule(syncerv1alpha1.Resource("synctargets"), "list", "watch"),
-		rule(schema.GroupResource{Group: "apps", Resource: "deployments"}, "list", "patch", "watch"),
+	}
+	for _, gr := range workloads {
+		rules = append(rules, rule(gr, "list", "patch", "watch"))
 	}
 	for _, resource := range []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"} {
 		rules = append(rules, rule(schema.GroupResource{Resource: resource}, "list", "patch", "watch"))
@@ -32,4 +37,12 @@ func Placement() *rbacv1.ClusterRole {
 		rule(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "list", "watch"),
 		rule(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "list", "watch"))
 	return role("atoll-placement", rules...)
+}
+
+// Declarations returns the least ClusterRole for a declarations.Follower. A Follower that is
+// ReadOnly needs no right to patch.
+func Declarations() *rbacv1.ClusterRole {
+	return role("atoll-declarations",
+		rule(splitterv1alpha1.Resource("workloadtypes"), "list", "watch"),
+		rule(splitterv1alpha1.Resource("workloadtypes/status"), "patch"))
 }

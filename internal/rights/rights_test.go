@@ -18,7 +18,7 @@ import (
 // show that the roles suffice and that every right in them is used.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), Kinds(schema.GroupResource{Resource: "secrets"}), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement(), Gateway(true), TokenReviews(), Identity()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), Kinds(schema.GroupResource{Resource: "secrets"}), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement(), Declarations(), Gateway(true), TokenReviews(), Identity()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {

@@ -235,6 +235,22 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+// The WorkloadTypes after the first MaxTypes, by name, are not in effect.
+func TestTooMany(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, true)
+		for i := range declarations.MaxTypes {
+			require.NoError(t, w.create(strings.ReplaceAll(rollouts("spec.replicas"), "rollouts", fmt.Sprintf("a%02d", i))))
+		}
+		require.NoError(t, w.create(rollouts("spec.replicas")))
+		w.start(declarations.Options{})
+		require.Equal(t, "False Invalid at most 64 WorkloadTypes can be in effect: delete others", w.ready())
+		runs := w.began()
+		require.Len(t, runs, 1)
+		require.Equal(t, declarations.MaxTypes, strings.Count(runs[0], "="))
+	})
+}
+
 // Changes within Settle lead to one new run.
 func TestSettle(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -6,12 +6,15 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/atoll-dev/atoll/internal/configfile"
 	"github.com/atoll-dev/atoll/region/servicecluster"
+	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer/join"
 )
 
@@ -54,7 +57,14 @@ func (c *Configuration) complete() {
 		configfile.Default(&c.Clusters.TokenNamespace, join.Namespace)
 		configfile.DefaultDuration(&c.Clusters.LongestCertificate, 24*time.Hour)
 	}
-	for _, field := range []**bool{&c.Peers.Join, &c.Fanout.AdoptApplied} {
+	fields := []**bool{&c.Peers.Join, &c.Fanout.AdoptApplied}
+	if c.Workloads != nil {
+		if c.Workloads.Types == nil {
+			c.Workloads.Types = []string{"deployments.apps"}
+		}
+		fields = append(fields, &c.Workloads.FollowTypes)
+	}
+	for _, field := range fields {
 		if *field == nil {
 			*field = new(true)
 		}
@@ -84,9 +94,49 @@ func (c *Configuration) check() configfile.Faults {
 		}
 		f.Between("clusters.longestCertificate", c.Clusters.LongestCertificate, time.Hour, 365*24*time.Hour)
 	}
+	if c.Workloads != nil {
+		for i, name := range c.Workloads.Types {
+			at := fmt.Sprintf("workloads.types[%d]", i)
+			switch {
+			case KindOf(name) == nil:
+				f.Add(at, fmt.Sprintf("%q is not a type of Kubernetes that is divided", name), strings.Join(divided(), ", "))
+			case slices.Contains(c.Workloads.Types[:i], name):
+				f.Add(at, fmt.Sprintf("%q is there twice", name), "each type once")
+			}
+		}
+		for i, path := range c.Workloads.TypeFiles {
+			if path == "" {
+				f.Add(fmt.Sprintf("workloads.typeFiles[%d]", i), "is empty", "the path of a file")
+			}
+		}
+	}
 	f.Log(c.Log.Format, c.Log.Level)
 	f.Address("health.address", c.Health.Address)
 	return f
+}
+
+// kinds returns the kinds of the types in workloads.types.
+func kinds() []splitter.Kind {
+	return []splitter.Kind{
+		splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.ReplicaSets(),
+		splitter.ReplicationControllers(), splitter.StatefulSets(),
+	}
+}
+
+// divided returns the names of these types.
+func divided() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.Resource().GroupResource().String())
+	}
+	return names
+}
+
+// KindOf returns the kind of a type in Workloads.Types; nil for another name.
+func KindOf(name string) splitter.Kind {
+	if i := slices.Index(divided(), name); i >= 0 {
+		return kinds()[i]
+	}
+	return nil
 }
 
 // Addresses returns the addresses to which probes of ServiceClusters may connect.

@@ -51,6 +51,10 @@ var faults = []struct{ field, content, want string }{
 	{"serviceClusters.denyAddresses", "serviceClusters: {denyAddresses: [10.0.0.0/8, 10.1.2.3/8]}", `serviceClusters.denyAddresses[1]: "10.1.2.3/8" is no network; accepted: `},
 	{"clusters.tokenNamespace", "clusters: {tokenNamespace: A}", `clusters.tokenNamespace: "A" is not the name of a namespace; accepted: `},
 	{"clusters.longestCertificate", "clusters: {longestCertificate: 1m}", "clusters.longestCertificate: is 1m0s; accepted: 1h0m0s to 8760h0m0s"},
+	{"workloads.types", "workloads: {types: [pods]}", `workloads.types[0]: "pods" is not a type of Kubernetes that is divided; accepted: cronjobs.batch, daemonsets.apps, deployments.apps`},
+	{"workloads.types", "workloads: {types: [jobs.batch, jobs.batch]}", `workloads.types[1]: "jobs.batch" is there twice; accepted: each type once`},
+	{"workloads.typeFiles", "workloads: {typeFiles: ['']}", "workloads.typeFiles[0]: is empty; accepted: the path of a file"},
+	{"workloads.followTypes", "workloads: {followTypes: perhaps}", "workloads.followTypes of type bool"},
 	{"log.level", "log: {level: 11}", "log.level: is 11; accepted: 0 to 10"},
 	{"log.format", "log: {format: xml}", `log.format: is "xml"; accepted: json or text`},
 	{"health.address", "health: {address: here}", `health.address: "here" is no address; accepted: HOST:PORT or :PORT`},
@@ -103,6 +107,15 @@ func TestDefaultsOfClusters(t *testing.T) {
 	c, err := Parse([]byte(head + "clusters: {}"))
 	require.NoError(t, err)
 	require.Equal(t, &Clusters{TokenNamespace: "atoll-join", LongestCertificate: &metav1.Duration{Duration: 24 * time.Hour}}, c.Clusters)
+}
+
+func TestDefaultsOfWorkloads(t *testing.T) {
+	c, err := Parse([]byte(head + "workloads: {}"))
+	require.NoError(t, err)
+	require.Equal(t, &Workloads{Types: []string{"deployments.apps"}, FollowTypes: new(true)}, c.Workloads)
+	for _, name := range divided() {
+		require.Equal(t, name, KindOf(name).Resource().GroupResource().String())
+	}
 }
 
 func TestAddresses(t *testing.T) {

@@ -26,8 +26,11 @@ type Configuration struct {
 	ServiceClusters ServiceClusters `json:"serviceClusters,omitempty"`
 	// Clusters lets clusters join the central plane, as SyncTargets, with tokens. Not set: they cannot.
 	Clusters *Clusters `json:"clusters,omitempty"`
-	Log      Log       `json:"log,omitempty"`
-	Health   Health    `json:"health,omitempty"`
+	// Workloads divides the workloads of the central plane over the clusters of its SyncTargets, by the PlacementPolicies
+	// there. Not set: they are not divided.
+	Workloads *Workloads `json:"workloads,omitempty"`
+	Log       Log        `json:"log,omitempty"`
+	Health    Health     `json:"health,omitempty"`
 }
 
 // Central is the central plane, whose objects are the desired state.
@@ -78,6 +81,18 @@ type Clusters struct {
 	TokenNamespace string `json:"tokenNamespace,omitempty"`
 	// LongestCertificate is the longest lifetime of a cluster's certificate: 1h or more. Default: 24h.
 	LongestCertificate *metav1.Duration `json:"longestCertificate,omitempty"`
+}
+
+// Workloads is which workloads are divided.
+type Workloads struct {
+	// Types are the types of Kubernetes to divide, as RESOURCE.GROUP: cronjobs.batch, daemonsets.apps, deployments.apps,
+	// jobs.batch, replicasets.apps, replicationcontrollers, statefulsets.apps. Default: deployments.apps.
+	Types []string `json:"types,omitempty"`
+	// TypeFiles are files with WorkloadTypes, which declare further types. The flag --workload-types adds files. The
+	// manager reads them when it starts. Default: none.
+	TypeFiles []string `json:"typeFiles,omitempty"`
+	// FollowTypes lets WorkloadTypes in the central plane declare further types while the manager runs. Default: true.
+	FollowTypes *bool `json:"followTypes,omitempty"`
 }
 
 // Log is what the manager logs, to the standard error.

@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/region/shard"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer/join"
 	"github.com/atoll-dev/atoll/wal/kubelog"
 )
@@ -31,6 +32,7 @@ type loops struct {
 	members *shard.Members
 	metrics *metrics
 	events  *events.Recorder
+	types   []v1alpha1.WorkloadTypeSpec // from files
 
 	ring atomic.Pointer[region.Ring] // ring of the running loops; nil if none run
 }
@@ -53,7 +55,7 @@ func (l *loops) run(ctx context.Context) error {
 // make returns a new ring and the Start functions of all loops.
 func (l *loops) make() (*region.Ring, []func(context.Context) error, error) {
 	ring, parts, err := l.makeRing()
-	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts, l.makeClusters} {
+	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts, l.makeClusters, l.makeWorkloads} {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -160,6 +162,22 @@ func (l *loops) makeClusters(*region.Ring) ([]func(context.Context) error, error
 		return nil, err
 	}
 	return []func(context.Context) error{approver.Start}, nil
+}
+
+// workloads returns the loop of the workloads; nil if the configuration has none.
+func (l *loops) workloads() *workloads {
+	if l.config.Workloads == nil {
+		return nil
+	}
+	return &workloads{plane: l.plane, config: l.config.Workloads, fixed: l.types, shard: l.members, metrics: l.metrics}
+}
+
+// makeWorkloads makes the loop of the workloads, if the configuration has it.
+func (l *loops) makeWorkloads(*region.Ring) ([]func(context.Context) error, error) {
+	if w := l.workloads(); w != nil {
+		return []func(context.Context) error{w.Start}, nil
+	}
+	return nil, nil
 }
 
 // kinds returns the kinds of the coordinator. ServiceClusters that were applied in a peer are adopted.

@@ -47,7 +47,7 @@ type Manager struct {
 	health  net.Addr
 }
 
-// New makes a Manager. It reads the kubeconfig that the configuration names, does no other I/O, and starts nothing. Errors
+// New makes a Manager. It reads the kubeconfig and the files with WorkloadTypes that the configuration names, does no other I/O, and starts nothing. Errors
 // name the field of the configuration.
 func New(c *config.Configuration, opts Options) (*Manager, error) {
 	if c == nil {
@@ -77,6 +77,14 @@ func New(c *config.Configuration, opts Options) (*Manager, error) {
 	}
 	m.events = events.New(events.Options{Controller: "atoll-manager", Instance: m.members.Identity(), Logger: opts.Logger})
 	m.loops.members, m.loops.metrics, m.loops.events = m.members, m.metrics, m.events
+	if m.loops.types, err = ReadTypes(c.Workloads); err != nil {
+		return nil, err
+	}
+	if w := m.loops.workloads(); w != nil {
+		if err := w.check(); err != nil {
+			return nil, err
+		}
+	}
 	// The loops log to the master's logger, which is in their context.
 	m.master, err = central.NewMaster(api, m.loops.run, central.MasterOptions{
 		Shards: m.members, Observer: m.metrics.Central(nil), Logger: opts.Logger,

@@ -132,7 +132,11 @@ func (p *plants) client(server, apiVersion, kind, namespace string) dynamic.Reso
 	require.NoError(p.t, err)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	require.NoError(p.t, err)
-	return d.Resource(gv.WithResource(strings.ToLower(kind) + "s")).Namespace(namespace)
+	plural := strings.TrimSuffix(strings.ToLower(kind)+"s", "ys")
+	if strings.HasSuffix(kind, "y") {
+		plural += "ies"
+	}
+	return d.Resource(gv.WithResource(plural)).Namespace(namespace)
 }
 
 func (p *plants) apply(server, manifest string) {
