@@ -19,6 +19,9 @@ const (
 	// Fewest uses as few clusters, regions and zones as the bounds allow. It fills those with a minimum
 	// first, then those with the most room, and between equal room the heaviest.
 	Fewest Mode = "Fewest"
+	// FewestSpread uses the clusters, regions and zones that Fewest uses, and gives each its share by
+	// weight: 7 and 5 of 12 replicas, for example, if two of three clusters have room for 10 each.
+	FewestSpread Mode = "FewestSpread"
 	// Fill fills one cluster after another, the heaviest first.
 	Fill Mode = "Fill"
 	// Duplicate gives all replicas to each cluster, within its bounds.
@@ -102,18 +105,19 @@ type Share struct {
 //     increases a cluster, apart from the replicas that Moves lets move.
 //   - A cluster that joins only takes replicas from the other clusters, and one that leaves only gives replicas
 //     to them, apart from the replicas that Moves lets move. With Fewest this holds among siblings only: a
-//     cluster that joins makes its region roomier.
+//     cluster that joins makes its region roomier. With FewestSpread it does not hold: a cluster that joins
+//     can replace two others.
 //   - Replicas leave a cluster only if bounds force it or Moves allows it, unless there are too few replicas for
-//     all minima. Without groups, and with a mode other than Fewest, repeated divisions reach the shares after
+//     all minima. Without groups, and with Spread or Fill, repeated divisions reach the shares after
 //     as many more moves as the first plan's Due.
 //
 // It fails on invalid input, such as an unknown Mode, a negative number, a Min above Max, an empty or duplicate
 // name, or weights of siblings whose sum overflows an int64. The error names the field.
 func Divide(d Demand, shares []Share) (Plan, error) {
 	switch d.Mode {
-	case "", Spread, Fewest, Fill, Duplicate:
+	case "", Spread, Fewest, FewestSpread, Fill, Duplicate:
 	default:
-		return Plan{}, fmt.Errorf("divide: Mode is %q, not Spread, Fewest, Fill or Duplicate", d.Mode)
+		return Plan{}, fmt.Errorf("divide: Mode is %q, not Spread, Fewest, FewestSpread, Fill or Duplicate", d.Mode)
 	}
 	if d.Replicas < 0 {
 		return Plan{}, fmt.Errorf("divide: Replicas is %d, and may not be below zero", d.Replicas)

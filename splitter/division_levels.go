@@ -15,6 +15,7 @@ import (
 // division is one call of Divide.
 type division struct {
 	Demand
+	rule    Mode  // the mode of the present level
 	budget  int64 // moves that are still allowed
 	present bool  // whether any cluster has replicas now
 	names   []string
@@ -177,7 +178,11 @@ func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 // up to at least shared. To reach these two numbers, it also gives replicas to claims of weight
 // zero.
 func (v *division) divide(level []claim, n, placed, shared int64) {
+	v.rule = v.Mode
 	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
+		if v.rule == FewestSpread {
+			v.rule = Spread // each place that has a minimum is in use
+		}
 		// Too few replicas for the minima: divide them in proportion, with the minima as upper
 		// bounds.
 		for i := range level {
@@ -221,13 +226,13 @@ func (v *division) kept(level []claim, n, least int64) []party {
 		for i := range ps {
 			ps[i].lo, ps[i].hi = level[i].lo, ps[i].seats
 		}
-		apportion(v.Mode, n, ps)
+		apportion(v.rule, n, ps)
 		return ps
 	}
 	for i := range ps {
 		ps[i].lo, ps[i].hi = ps[i].seats, level[i].most
 	}
-	beyond(v.Mode, n, least, level, ps)
+	beyond(v.rule, n, least, level, ps)
 	return ps
 }
 
@@ -240,7 +245,7 @@ func (v *division) shares(level []claim, n, least int64) []party {
 	for i := range ps {
 		ps[i].lo, ps[i].hi = level[i].lo, level[i].wish
 	}
-	beyond(v.Mode, n, least, level, ps)
+	beyond(v.rule, n, least, level, ps)
 	return ps
 }
 
@@ -294,8 +299,8 @@ func (v *division) move(kept, shares []party) (moved, due int64) {
 			to = append(to, k)
 		}
 	}
-	apportion(v.Mode, sum(from, func(p *party) int64 { return p.hi })-moved, from)
-	apportion(v.Mode, sum(to, func(p *party) int64 { return p.lo })+moved, to)
+	apportion(v.rule, sum(from, func(p *party) int64 { return p.hi })-moved, from)
+	apportion(v.rule, sum(to, func(p *party) int64 { return p.lo })+moved, to)
 	for _, p := range slices.Concat(from, to) {
 		kept[p.index].seats = p.seats
 	}

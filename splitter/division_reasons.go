@@ -66,10 +66,11 @@ func bound(s *Share) int64 {
 }
 
 // quotas returns each party's exact share of n, rounded to the nearest integer. With a mode that
-// fills clusters in order, the quota is the number of replicas left when the party's turn comes.
+// fills clusters in order, the quota is the number of replicas left when the party's turn comes. With
+// FewestSpread, only the parties with seats have a quota.
 func (v *division) quotas(ps []party, n int64) []int64 {
 	quotas := make([]int64, len(ps))
-	if before := order(v.Mode); before != nil {
+	if before := order(v.rule); before != nil {
 		ranks := make([]int, len(ps))
 		for i := range ranks {
 			ranks[i] = i
@@ -82,13 +83,19 @@ func (v *division) quotas(ps []party, n int64) []int64 {
 		return quotas
 	}
 	var weights int64
+	used := func(p *party) bool { return v.rule != FewestSpread || p.seats > 0 }
 	for i := range ps {
-		weights += ps[i].weight
+		if used(&ps[i]) {
+			weights += ps[i].weight
+		}
 	}
 	if weights == 0 {
 		return quotas
 	}
 	for i := range ps {
+		if !used(&ps[i]) {
+			continue
+		}
 		h, l := bits.Mul64(uint64(ps[i].weight), uint64(n))
 		q, r := bits.Div64(h, l, uint64(weights))
 		if r >= uint64(weights)-r {

@@ -92,6 +92,15 @@ func give(mode splitter.Mode, n int64, cs []*candidate) []int64 {
 		c.seats = c.lo
 		n -= c.lo
 	}
+	if mode == splitter.FewestSpread {
+		mode = splitter.Spread
+		most := give(splitter.Fewest, n+total(cs, func(c *candidate) int64 { return c.lo }), cs)
+		for i, c := range cs {
+			if c.seats = c.lo; most[i] == c.lo {
+				c.hi = c.lo
+			}
+		}
+	}
 	for ; n > 0; n-- {
 		var best *candidate
 		for _, c := range cs {
@@ -115,6 +124,9 @@ func give(mode splitter.Mode, n int64, cs []*candidate) []int64 {
 // divisor first.
 func reference(d splitter.Demand, shares []splitter.Share) (result map[string]int64, moved, due int64) {
 	ideal := candidates(d, shares)
+	if least := total(candidates(splitter.Demand{Replicas: unbounded}, shares), func(c *candidate) int64 { return c.lo }); d.Mode == splitter.FewestSpread && least > d.Replicas {
+		d.Mode = splitter.Spread // each cluster with a minimum is in use
+	}
 	for _, c := range ideal {
 		c.hi = c.desiredShare()
 	}

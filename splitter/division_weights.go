@@ -34,6 +34,10 @@ func apportion(mode Mode, n int64, ps []party) {
 		}
 		return
 	}
+	if mode == FewestSpread {
+		fewest(n, ps)
+		mode = Spread
+	}
 	if before := order(mode); before != nil {
 		fill(n, ps, before)
 		return
@@ -77,6 +81,17 @@ func order(mode Mode) func(a, b *party) int {
 		return func(a, b *party) int { return cmp.Or(cmp.Compare(b.weight, a.weight), draw(a, b)) }
 	}
 	return nil
+}
+
+// fewest sets the upper bound of each party that Fewest does not use to its lower bound.
+func fewest(n int64, ps []party) {
+	used := slices.Clone(ps)
+	fill(n, used, order(Fewest))
+	for i := range ps {
+		if used[i].seats == used[i].lo {
+			ps[i].hi = ps[i].lo
+		}
+	}
 }
 
 // fill gives each party its lower bound. It gives the remaining seats to one party after another, each up to

@@ -44,7 +44,14 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 		return splitter.Demand{Mode: splitter.Duplicate}, nil, nil
 	}
 	by := how.SpreadBy
-	if how.Mode == v1alpha1.PlacementDuplicate {
+	switch how.Mode {
+	case v1alpha1.PlacementFewest:
+		d.Mode = splitter.Fewest
+	case v1alpha1.PlacementFewestDivide:
+		d.Mode = splitter.FewestSpread
+	case v1alpha1.PlacementFill:
+		d.Mode = splitter.Fill
+	case v1alpha1.PlacementDuplicate:
 		d.Mode, by = splitter.Duplicate, nil
 	}
 	var top groups

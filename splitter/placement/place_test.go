@@ -4,6 +4,7 @@
 package placement_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,10 @@ func TestPlace(t *testing.T) {
 	a, b, c := in("a", "1", splitter.Placeable), in("b", "1", splitter.Placeable), in("c", "2", splitter.Placeable)
 	small, drains := a, in("a", "1", splitter.Draining)
 	small.Pods = new(int64(2))
+	ten := func(c splitter.Cluster, weight int) splitter.Cluster {
+		c.Pods, c.Labels = new(int64(10)), map[string]string{zone: c.Labels[zone], v1alpha1.WeightLabel: fmt.Sprint(weight)}
+		return c
+	}
 	misread := b
 	misread.Labels = map[string]string{v1alpha1.WeightLabel: "2x"}
 	for name, test := range map[string]struct {
@@ -44,6 +49,10 @@ func TestPlace(t *testing.T) {
 		"drains, with no place":   {map[string]any{"placement": "a"}, []splitter.Cluster{drains, b}, map[string]int64{"a": 12}, map[string]int64{"a": 12}, 0},
 		"is gone, with no place":  {map[string]any{"placement": "a"}, []splitter.Cluster{b}, map[string]int64{"a": 12}, map[string]int64{"a": 12}, 0},
 		"is gone, with another":   {map[string]any{"placement": "a,b"}, []splitter.Cluster{b}, map[string]int64{"a": 5, "b": 5}, map[string]int64{"a": 5, "b": 7}, 0},
+		"fewest":                  {map[string]any{"placement": "a,b,c", "division": `{"mode":"Fewest"}`}, []splitter.Cluster{ten(a, 3), ten(b, 2), ten(c, 1)}, nil, map[string]int64{"a": 10, "b": 2}, 0},
+		"fewest, by weight":       {map[string]any{"placement": "a,b,c", "division": `{"mode":"FewestDivide"}`}, []splitter.Cluster{ten(a, 3), ten(b, 2), ten(c, 1)}, nil, map[string]int64{"a": 7, "b": 5}, 0},
+		"fewest zones":            {map[string]any{"placement": "a,b,c", "division": `{"mode":"Fewest","spreadBy":["` + zone + `"]}`}, []splitter.Cluster{ten(a, 1), ten(b, 2), ten(c, 3)}, nil, map[string]int64{"a": 2, "b": 10}, 0},
+		"fill":                    {map[string]any{"placement": "a,b,c", "division": `{"mode":"Fill"}`}, []splitter.Cluster{ten(a, 1), ten(b, 2), ten(c, 3)}, nil, map[string]int64{"b": 2, "c": 10}, 0},
 		"nowhere":                 {map[string]any{"placement": ""}, []splitter.Cluster{a, b}, nil, nil, 12},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func drawClusters(t *rapid.T) []splitter.Cluster {
 
 func drawSpec(t *rapid.T) v1alpha1.PlacementPolicySpec {
 	spec := v1alpha1.PlacementPolicySpec{
-		Mode:        rapid.SampledFrom([]v1alpha1.PlacementMode{"", v1alpha1.PlacementDivide, v1alpha1.PlacementDuplicate, v1alpha1.PlacementNone}).Draw(t, "mode"),
+		Mode:        rapid.SampledFrom([]v1alpha1.PlacementMode{"", v1alpha1.PlacementDivide, v1alpha1.PlacementFewest, v1alpha1.PlacementFewestDivide, v1alpha1.PlacementFill, v1alpha1.PlacementDuplicate, v1alpha1.PlacementNone}).Draw(t, "mode"),
 		MaxClusters: rapid.Int32Range(0, 3).Draw(t, "most"), Dependents: rapid.Bool().Draw(t, "dependents"),
 		SpreadBy: rapid.SampledFrom([][]string{nil, {"zone"}, {"zone", "host"}}).Draw(t, "groups"),
 	}

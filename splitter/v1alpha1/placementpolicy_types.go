@@ -47,9 +47,11 @@ type PlacementPolicySpec struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Mode is Divide (replicas are divided by weight), Duplicate (each cluster
-	// gets all of them) or None (no cluster has any, and present ones are
-	// removed).
+	// Mode is Divide (replicas are divided by weight), Fewest (as few clusters
+	// as have room for them), FewestDivide (by weight over as few clusters as
+	// have room for them), Fill (one cluster after another, by weight),
+	// Duplicate (each cluster gets all of them) or None (no cluster has any, and
+	// present ones are removed).
 	//
 	// +optional
 	// +kubebuilder:default=Divide
@@ -104,12 +106,20 @@ type PlacementPolicySpec struct {
 
 // PlacementMode is the way in which replicas are given to clusters.
 //
-// +kubebuilder:validation:Enum=Divide;Duplicate;None
+// +kubebuilder:validation:Enum=Divide;Fewest;FewestDivide;Fill;Duplicate;None
 type PlacementMode string
 
 const (
 	// PlacementDivide divides the replicas by weight.
 	PlacementDivide PlacementMode = "Divide"
+	// PlacementFewest fills as few clusters as have room for the replicas,
+	// those with the most room first.
+	PlacementFewest PlacementMode = "Fewest"
+	// PlacementFewestDivide divides the replicas by weight over as few clusters
+	// as have room for them.
+	PlacementFewestDivide PlacementMode = "FewestDivide"
+	// PlacementFill fills one cluster after another, the heaviest first.
+	PlacementFill PlacementMode = "Fill"
 	// PlacementDuplicate gives each cluster all replicas.
 	PlacementDuplicate PlacementMode = "Duplicate"
 	// PlacementNone gives replicas to no cluster, and removes present ones.

@@ -150,7 +150,7 @@ func (w *workloads) make(types []v1alpha1.WorkloadTypeSpec) ([]func(context.Cont
 		kinds = append(kinds, kind)
 	}
 	s, err := splitter.New(w.plane, splitter.SyncTargets(w.plane), splitter.Options{
-		Kinds: kinds, Followers: []splitter.Follower{splitter.DisruptionBudgets()}, Place: placement.Place, Observer: w.metrics.Splitter(nil),
+		Kinds: kinds, Followers: []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()}, Place: placement.Place, Observer: w.metrics.Splitter(nil),
 	})
 	if err != nil {
 		return nil, err
