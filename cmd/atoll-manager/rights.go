@@ -76,7 +76,7 @@ func rightsOfWorkloads(c *config.Workloads, types []v1alpha1.WorkloadTypeSpec) [
 			placed.Rules = append(placed.Rules, rbacv1.PolicyRule{APIGroups: []string{spec.Resource.Group}, Resources: []string{spec.Resource.Resource}, Verbs: []string{"list", "watch"}})
 		}
 	}
-	roles := []*rbacv1.ClusterRole{placed, rights.Split(append(divided, splitter.DisruptionBudgets().Resource().GroupResource())...)}
+	roles := []*rbacv1.ClusterRole{placed, rights.Split(append(divided, splitter.DisruptionBudgets().Resource().GroupResource(), splitter.Autoscalers().Resource().GroupResource())...)}
 	if *c.FollowTypes {
 		roles = append(roles, rights.Declarations())
 	}
