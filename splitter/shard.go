@@ -84,11 +84,11 @@ func (s *Splitter) named(obj, parent *unstructured.Unstructured) bool {
 	return cutFrom(obj, parent) || obj.GetName() == ShardName(parent.GetName(), obj.GetLabels()[s.opts.Label])
 }
 
-// divisible reports whether the Splitter divides an object: it is not a shard, and no label assigns
-// the object itself to a cluster.
+// divisible reports whether the Splitter divides an object: it is not a shard, it does not belong to
+// a ClusterDaemonSet, and no label assigns the object itself to a cluster.
 func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
 	for label := range obj.GetLabels() {
-		if label == v1alpha1.ParentLabel || label == s.opts.Label || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
+		if label == v1alpha1.ParentLabel || label == v1alpha1.ClusterDaemonSetLabel || label == s.opts.Label || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
 			return false
 		}
 	}

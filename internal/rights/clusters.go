@@ -46,3 +46,15 @@ func Declarations() *rbacv1.ClusterRole {
 		rule(splitterv1alpha1.Resource("workloadtypes"), "list", "watch"),
 		rule(splitterv1alpha1.Resource("workloadtypes/status"), "patch"))
 }
+
+// ClusterDaemonSets returns the least ClusterRole for running a clusterdaemonset.Controller on the clusters of
+// splitter.SyncTargets.
+func ClusterDaemonSets() *rbacv1.ClusterRole {
+	return role("atoll-clusterdaemonsets",
+		// The finalizer is written with patch.
+		rule(splitterv1alpha1.Resource("clusterdaemonsets"), "get", "list", "patch", "watch"),
+		rule(splitterv1alpha1.Resource("clusterdaemonsets/status"), "patch"),
+		rule(syncerv1alpha1.Resource("synctargets"), "list", "watch"),
+		rule(schema.GroupResource{Group: "apps", Resource: "deployments"}, "create", "delete", "get", "list", "patch", "watch"),
+	)
+}

@@ -59,7 +59,8 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 // upstreamLoops maps the name of a loop to a function that returns the role that the loop needs in
 // an upstream of clusters.
 var upstreamLoops = map[string]func() *rbacv1.ClusterRole{
-	"placement": func() *rbacv1.ClusterRole { return Placement() },
+	"clusterdaemonsets": ClusterDaemonSets,
+	"placement":         func() *rbacv1.ClusterRole { return Placement() },
 }
 
 // LoopNames returns the names of the loops of a central plane and its peers.

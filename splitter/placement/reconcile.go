@@ -76,10 +76,10 @@ func (c *Controller) now() ([]splitter.Cluster, bool) {
 }
 
 // foreign reports whether another client places an object: it has the label of one cluster, or is
-// a shard, or is an object that gets no label of a cluster here, as a workload, and has one.
+// a shard, or belongs to a ClusterDaemonSet, or is an object that gets no label of a cluster here, as a workload, and has one.
 func foreign(obj *unstructured.Unstructured, unlabeled bool) bool {
 	for label := range obj.GetLabels() {
-		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||
+		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel || label == v1alpha1.ClusterDaemonSetLabel ||
 			unlabeled && strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
 			return true
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 // ClusterDaemonSet runs a Deployment made of its template on every chosen
-// cluster. Unlike a DaemonSet, it does not run a Pod on every node. No
-// controller of this release carries it out.
+// cluster. Unlike a DaemonSet, it does not run a Pod on every node. The
+// controller of package splitter/clusterdaemonset carries it out.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,7 +41,8 @@ type ClusterDaemonSetSpec struct {
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// ClusterSelector chooses clusters by the labels of their SyncTargets. An
-	// empty one chooses all.
+	// empty one chooses all. A cluster that drains is not chosen, and an
+	// unschedulable one only if it has the Deployment already.
 	//
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`

@@ -16,8 +16,9 @@ const (
 	//
 	//   - True: it does, can, or is (reason Complete).
 	//   - False: clusters lack replicas (ClustersNotReady), no cluster is
-	//     chosen (NoClusters), a selector cannot be read, or a WorkloadType has
-	//     a fault (Invalid).
+	//     chosen (NoClusters), a selector or template cannot be used or a
+	//     WorkloadType has a fault (Invalid), or another object has the name of a
+	//     Deployment (NameTaken).
 	//   - Unknown: clusters are unreachable (ClustersUnknown), or nothing was
 	//     observed yet (Pending).
 	ConditionReady ConditionType = "Ready"
@@ -41,8 +42,13 @@ const (
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
-	// ReasonInvalid: a selector cannot be read, or a WorkloadType has a fault.
+	// ReasonInvalid: a selector cannot be read, the template of a
+	// ClusterDaemonSet does not match its selector or is rejected, or a
+	// WorkloadType has a fault.
 	ReasonInvalid ConditionReason = "Invalid"
+	// ReasonNameTaken: an object that is not the ClusterDaemonSet's has the name
+	// of its Deployment for a cluster.
+	ReasonNameTaken ConditionReason = "NameTaken"
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
 	// the whole workload and cannot be divided over its clusters.
 	ReasonUndivided ConditionReason = "Undivided"

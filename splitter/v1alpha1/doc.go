@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 holds the API types of the group splitter.atoll.dev:
-// ClusterDaemonSet, which runs a workload on every chosen cluster and which no
-// controller of this release carries out, and PlacementPolicy, which chooses
-// the clusters that workloads are divided over.
+// ClusterDaemonSet, which runs a workload on every chosen cluster, and
+// PlacementPolicy, which chooses the clusters that workloads are divided over.
 //
 // +kubebuilder:object:generate=true
 // +groupName=splitter.atoll.dev

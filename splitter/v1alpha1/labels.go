@@ -18,6 +18,11 @@ const (
 	// ClusterAnnotation is the annotation of a shard: the name of its cluster.
 	ClusterAnnotation = "splitter.atoll.dev/cluster"
 
+	// ClusterDaemonSetLabel is the label of a Deployment that carries out a ClusterDaemonSet in one
+	// cluster: the UID of the ClusterDaemonSet. ParentAnnotation and ClusterAnnotation have the names.
+	// A Splitter leaves such a Deployment alone.
+	ClusterDaemonSetLabel = "splitter.atoll.dev/clusterdaemonset"
+
 	// ShardsFinalizer keeps a parent until its shards are gone.
 	ShardsFinalizer = "splitter.atoll.dev/shards"
 
