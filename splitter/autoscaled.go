@@ -37,9 +37,15 @@ func (k replicated) setReplicas(obj *unstructured.Unstructured, n int64) error {
 }
 
 func (k replicated) limitAvailable(shard *unstructured.Unstructured, n int64) {
-	if is, ok := number(shard, k.available...); ok && is > n {
-		_ = unstructured.SetNestedField(shard.Object, n, k.available...) // cannot fail: the field is there
+	if k.available(shard) <= n {
+		return
 	}
+	path := k.t.Available()
+	if path == nil {
+		delete(shard.Object, "status") // not healthy: such a type reports no number
+		return
+	}
+	_ = unstructured.SetNestedField(shard.Object, n, path...) // cannot fail: the field is there
 }
 
 // autoscaling is the Follower whose objects set the replicas of the workloads that they follow.

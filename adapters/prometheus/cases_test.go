@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 	"github.com/atoll-dev/atoll/router/proxy"
 	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/clusterdaemonset"
 	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/join"
@@ -57,6 +58,10 @@ func cases() []observerCase {
 		of("placement", (*Metrics).Placement, func(ctx context.Context, o *placement.Observer) {
 			o.Placed(ctx, placement.PlacedEvent{Resource: deployment, Object: object, By: "secret"})
 			o.Placed(ctx, placement.PlacedEvent{Resource: deployment, Object: object, Err: errSecret})
+		}),
+		of("clusterdaemonset", (*Metrics).ClusterDaemonSet, func(ctx context.Context, o *clusterdaemonset.Observer) {
+			o.Carried(ctx, clusterdaemonset.CarriedEvent{ClusterDaemonSet: object, Written: []string{"secret"}})
+			o.Carried(ctx, clusterdaemonset.CarriedEvent{ClusterDaemonSet: object, Err: errSecret})
 		}),
 		of("wal", (*Metrics).WAL, fireWAL),
 		of("claim", (*Metrics).Claim, fireClaim),

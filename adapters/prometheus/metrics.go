@@ -16,21 +16,22 @@ type Metrics struct {
 	opts   Options
 	groups []*group
 
-	region         regionMetrics
-	fanout         fanoutMetrics
-	router         routerMetrics
-	proxy          proxyMetrics
-	aggregate      aggregateMetrics
-	account        accountMetrics
-	syncer         syncerMetrics
-	splitter       splitterMetrics
-	placement      placementMetrics
-	wal            walMetrics
-	claim          claimMetrics
-	central        centralMetrics
-	shard          shardMetrics
-	serviceCluster serviceClusterMetrics
-	join           joinMetrics
+	region           regionMetrics
+	fanout           fanoutMetrics
+	router           routerMetrics
+	proxy            proxyMetrics
+	aggregate        aggregateMetrics
+	account          accountMetrics
+	syncer           syncerMetrics
+	splitter         splitterMetrics
+	placement        placementMetrics
+	clusterDaemonSet clusterDaemonSetMetrics
+	wal              walMetrics
+	claim            claimMetrics
+	central          centralMetrics
+	shard            shardMetrics
+	serviceCluster   serviceClusterMetrics
+	join             joinMetrics
 }
 
 // New makes Metrics. It fails if an entry of Options.Buckets is not valid. It registers nothing and starts no
@@ -40,7 +41,7 @@ func New(opts Options) (*Metrics, error) {
 	m := &Metrics{opts: opts}
 	m.groups = []*group{
 		m.region.init(b), m.fanout.init(b), m.router.init(b), m.proxy.init(b), m.aggregate.init(b), m.account.init(),
-		m.syncer.init(), m.splitter.init(), m.placement.init(), m.wal.init(b), m.claim.init(), m.central.init(), m.shard.init(),
+		m.syncer.init(), m.splitter.init(), m.placement.init(), m.clusterDaemonSet.init(), m.wal.init(b), m.claim.init(), m.central.init(), m.shard.init(),
 		m.serviceCluster.init(b), m.join.init(),
 	}
 	if opts.Directory != nil {

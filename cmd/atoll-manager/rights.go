@@ -55,6 +55,9 @@ func rightsOf(c *config.Configuration, types []v1alpha1.WorkloadTypeSpec, centra
 	if central && c.Workloads != nil {
 		cluster = append(cluster, rightsOfWorkloads(c.Workloads, types)...)
 	}
+	if central && c.ClusterDaemonSets != nil {
+		cluster = append(cluster, rights.ClusterDaemonSets())
+	}
 	return cluster, namespaced
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer/join"
+	workloadv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // Error is every fault of a configuration.
@@ -56,6 +57,9 @@ func (c *Configuration) complete() {
 	if c.Clusters != nil {
 		configfile.Default(&c.Clusters.TokenNamespace, join.Namespace)
 		configfile.DefaultDuration(&c.Clusters.LongestCertificate, 24*time.Hour)
+	}
+	if c.ClusterDaemonSets != nil {
+		configfile.Default(&c.ClusterDaemonSets.ClusterLabel, workloadv1alpha1.ClusterLabel)
 	}
 	fields := []**bool{&c.Peers.Join, &c.Fanout.AdoptApplied}
 	if c.Workloads != nil {
@@ -108,6 +112,11 @@ func (c *Configuration) check() configfile.Faults {
 			if path == "" {
 				f.Add(fmt.Sprintf("workloads.typeFiles[%d]", i), "is empty", "the path of a file")
 			}
+		}
+	}
+	if c.ClusterDaemonSets != nil {
+		if msgs := validation.IsQualifiedName(c.ClusterDaemonSets.ClusterLabel); len(msgs) > 0 {
+			f.Add("clusterDaemonSets.clusterLabel", fmt.Sprintf("%q is not the key of a label", c.ClusterDaemonSets.ClusterLabel), "PREFIX/NAME, such as "+workloadv1alpha1.ClusterLabel)
 		}
 	}
 	f.Log(c.Log.Format, c.Log.Level)

@@ -55,6 +55,7 @@ var faults = []struct{ field, content, want string }{
 	{"workloads.types", "workloads: {types: [jobs.batch, jobs.batch]}", `workloads.types[1]: "jobs.batch" is there twice; accepted: each type once`},
 	{"workloads.typeFiles", "workloads: {typeFiles: ['']}", "workloads.typeFiles[0]: is empty; accepted: the path of a file"},
 	{"workloads.followTypes", "workloads: {followTypes: perhaps}", "workloads.followTypes of type bool"},
+	{"clusterDaemonSets.clusterLabel", "clusterDaemonSets: {clusterLabel: a b}", `clusterDaemonSets.clusterLabel: "a b" is not the key of a label; accepted: `},
 	{"log.level", "log: {level: 11}", "log.level: is 11; accepted: 0 to 10"},
 	{"log.format", "log: {format: xml}", `log.format: is "xml"; accepted: json or text`},
 	{"health.address", "health: {address: here}", `health.address: "here" is no address; accepted: HOST:PORT or :PORT`},

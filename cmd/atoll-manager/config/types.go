@@ -29,8 +29,10 @@ type Configuration struct {
 	// Workloads divides the workloads of the central plane over the clusters of its SyncTargets, by the PlacementPolicies
 	// there. Not set: they are not divided.
 	Workloads *Workloads `json:"workloads,omitempty"`
-	Log       Log        `json:"log,omitempty"`
-	Health    Health     `json:"health,omitempty"`
+	// ClusterDaemonSets runs the ClusterDaemonSets of the central plane on its SyncTargets. Not set: nothing runs them.
+	ClusterDaemonSets *ClusterDaemonSets `json:"clusterDaemonSets,omitempty"`
+	Log               Log                `json:"log,omitempty"`
+	Health            Health             `json:"health,omitempty"`
 }
 
 // Central is the central plane, whose objects are the desired state.
@@ -93,6 +95,12 @@ type Workloads struct {
 	TypeFiles []string `json:"typeFiles,omitempty"`
 	// FollowTypes lets WorkloadTypes in the central plane declare further types while the manager runs. Default: true.
 	FollowTypes *bool `json:"followTypes,omitempty"`
+}
+
+// ClusterDaemonSets is how ClusterDaemonSets run.
+type ClusterDaemonSets struct {
+	// ClusterLabel is the label by which syncers find the objects of their cluster. Default: workloads.kcp.io/cluster.
+	ClusterLabel string `json:"clusterLabel,omitempty"`
 }
 
 // Log is what the manager logs, to the standard error.

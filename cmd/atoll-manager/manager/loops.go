@@ -19,6 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/region/servicecluster"
 	"github.com/atoll-dev/atoll/region/shard"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/clusterdaemonset"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer/join"
 	"github.com/atoll-dev/atoll/wal/kubelog"
@@ -55,7 +57,7 @@ func (l *loops) run(ctx context.Context) error {
 // make returns a new ring and the Start functions of all loops.
 func (l *loops) make() (*region.Ring, []func(context.Context) error, error) {
 	ring, parts, err := l.makeRing()
-	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts, l.makeClusters, l.makeWorkloads} {
+	for _, part := range []func(*region.Ring) ([]func(context.Context) error, error){l.makeRegions, l.makeAccounts, l.makeClusters, l.makeWorkloads, l.makeClusterDaemonSets} {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -178,6 +180,21 @@ func (l *loops) makeWorkloads(*region.Ring) ([]func(context.Context) error, erro
 		return []func(context.Context) error{w.Start}, nil
 	}
 	return nil, nil
+}
+
+// makeClusterDaemonSets makes the loop of ClusterDaemonSets, if the configuration has it.
+func (l *loops) makeClusterDaemonSets(*region.Ring) ([]func(context.Context) error, error) {
+	c := l.config.ClusterDaemonSets
+	if c == nil {
+		return nil, nil
+	}
+	controller, err := clusterdaemonset.New(l.plane, splitter.SyncTargets(l.plane), clusterdaemonset.Options{
+		Label: c.ClusterLabel, Shard: l.members, Observer: l.metrics.ClusterDaemonSet(nil),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []func(context.Context) error{controller.Start}, nil
 }
 
 // kinds returns the kinds of the coordinator. ServiceClusters that were applied in a peer are adopted.
