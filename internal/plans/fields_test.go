@@ -9,6 +9,7 @@ const (
 	aTargets     = "syncer/targets.Controller"
 	aSplitter    = "splitter.Splitter"
 	aPlacement   = "splitter/placement.Controller"
+	aDaemon      = "splitter/clusterdaemonset.Controller"
 	aFleet       = "syncer/crds.Fleet"
 	aCoordinator = "fanout.Coordinator"
 	aReplicator  = "account.Replicator"
@@ -30,6 +31,7 @@ const (
 	leasesType      = "leases.coordination.k8s.io"
 	targetsType     = "synctargets.workload.kcp.io"
 	deploymentsType = "deployments.apps"
+	daemonsType     = "clusterdaemonsets.splitter.atoll.dev"
 	definitionsType = "customresourcedefinitions.apiextensions.k8s.io"
 	rolesType       = "roles.rbac.authorization.k8s.io"
 	bindingsType    = "rolebindings.rbac.authorization.k8s.io"
@@ -113,6 +115,17 @@ var fields = []row{
 	{"configmaps", "metadata.labels[state.workload.kcp.io/NAME]", aPlacement, "atoll-placement", "a dependent is synced to the clusters of its workload"},
 	{"placementpolicies.splitter.atoll.dev", "status.*", aPlacement, "atoll-placement", "the result of the policy"},
 
+	// A clusterdaemonset Controller.
+	{deploymentsType, created, aDaemon, "atoll-clusterdaemonset", "a ClusterDaemonSet runs in the cluster"},
+	{deploymentsType, deleted, aDaemon, "", "the cluster is no longer chosen, or the ClusterDaemonSet is gone"},
+	{deploymentsType, "metadata.labels[splitter.atoll.dev/clusterdaemonset]", aDaemon, "atoll-clusterdaemonset", "the ClusterDaemonSet, by its UID"},
+	{deploymentsType, "metadata.labels[workloads.kcp.io/cluster]", aDaemon, "atoll-clusterdaemonset", "the cluster, for its syncer"},
+	{deploymentsType, "metadata.annotations[splitter.atoll.dev/parent-name]", aDaemon, "atoll-clusterdaemonset", "the ClusterDaemonSet, by its name"},
+	{deploymentsType, "metadata.annotations[splitter.atoll.dev/cluster]", aDaemon, "atoll-clusterdaemonset", "the cluster"},
+	{deploymentsType, "spec.*", aDaemon, "atoll-clusterdaemonset", "the template of the ClusterDaemonSet"},
+	{daemonsType, "metadata.finalizers[splitter.atoll.dev/shards]", aDaemon, "atoll-clusterdaemonset", "keeps the ClusterDaemonSet until its Deployments are gone"},
+	{daemonsType, "status.*", aDaemon, "atoll-clusterdaemonset", "how many clusters run it"},
+
 	// A Coordinator.
 	{accountsType, created, aCoordinator, "atoll-fanout", "the reservation in each peer"},
 	{accountsType, deleted, aCoordinator, "", "the Account is removed, or the addition aborted"},
@@ -192,7 +205,7 @@ var fields = []row{
 var turns = []turn{
 	{"*", "metadata.finalizers[syncer.atoll.dev/NAME]", "Each target has its own. A Splitter with Finalize creates a shard with it and keeps it while it exists; the Syncer " +
 		"removes it, by resourceVersion. A targets.Controller removes it when the SyncTarget is being deleted and its Syncer has ended."},
-	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
+	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a clusterdaemonset.Controller the Deployments with its label, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
 		"a targets.Controller writes the syncer's Deployment, in a namespace that nothing is synced into."},
 	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream the fields that the downstream owns. It leaves out the replicas of a shard, which a Splitter owns."},
 	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects for a cluster, which includes shards; a Splitter writes that of parents, which are for no cluster: an object with the label of a cluster is not divided."},

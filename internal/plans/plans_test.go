@@ -40,6 +40,7 @@ var scenarios = []struct {
 	{"splitter-drain", splitterDrain, 10, 300, 0, 250},
 	{"splitter-moves", splitterMoves, 8, 120, 0, oneASecond},
 	{"placement-life", placementLife, 10, 0, 500, 250},
+	{"clusterdaemonset-life", clusterDaemonSetLife, 10, 0, 300, 250},
 	{"together", together, 10, 100, 0, 1000},
 	{"claims", claims, 30, 0, 400, 250},
 	{"serviceclusters", serviceClusters, 15, 200, 0, oneASecond},

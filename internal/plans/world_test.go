@@ -40,12 +40,13 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
 	policies    = splitterv1alpha1.GroupVersion.WithResource("placementpolicies")
+	daemons     = splitterv1alpha1.GroupVersion.WithResource("clusterdaemonsets")
 )
 
 // resourceOf maps a kind in a script to its resource.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
-	"SyncTarget": syncTargets, "PlacementPolicy": policies,
+	"SyncTarget": syncTargets, "PlacementPolicy": policies, "ClusterDaemonSet": daemons,
 	"Secret":                   {Version: "v1", Resource: "secrets"},
 	"RegionClaim":              {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"},
 	"ServiceCluster":           {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"},
@@ -56,11 +57,11 @@ var resourceOf = map[string]schema.GroupVersionResource{
 }
 
 // inDefault lists the kinds whose manifests may omit the namespace default.
-var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy"}
+var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy", "ClusterDaemonSet"}
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"synctargets.workload.kcp.io", "placementpolicies.splitter.atoll.dev"} {
+	for _, name := range []string{"synctargets.workload.kcp.io", "placementpolicies.splitter.atoll.dev", "clusterdaemonsets.splitter.atoll.dev"} {
 		crd, err := config.CRD(name)
 		if err != nil {
 			return nil, err
