@@ -24,6 +24,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/clusterdaemonset"
 	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
@@ -135,6 +136,14 @@ func runManager(ctx context.Context, dir string) error {
 		}
 		place, starts = placement.Place, append(starts, controller.Start)
 	}
+	daemons, err := clusterdaemonset.New(up, splitter.SyncTargets(up), clusterdaemonset.Options{
+		Observer: &clusterdaemonset.Observer{Carried: func(ctx context.Context, e clusterdaemonset.CarriedEvent) {
+			logr.FromContextOrDiscard(ctx).Info("carried", "what", fmt.Sprintf("%+v", e))
+		}},
+	})
+	if err != nil {
+		return err
+	}
 	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
 		Kinds:     []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
 		Followers: []splitter.Follower{splitter.DisruptionBudgets()}, Turn: 10 * time.Second,
@@ -148,7 +157,7 @@ func runManager(ctx context.Context, dir string) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, start := range append(starts, split.Start) {
+	for _, start := range append(starts, daemons.Start, split.Start) {
 		group.Go(func() error { return start(ctx) })
 	}
 	return group.Wait()

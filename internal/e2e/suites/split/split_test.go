@@ -47,6 +47,7 @@ func TestSplit(t *testing.T) {
 		{"lost and back", (*world).lost},
 		{"join", (*world).join},
 		{"drain", (*world).drain},
+		{"every cluster", (*world).everyCluster},
 		{"rollout", (*world).rollout},
 		{"evictions", (*world).evictions},
 		{"kills", (*world).kills},
