@@ -120,7 +120,8 @@
 //     Clusters still drain, as far as the available replicas allow.
 //   - That each cluster gets its quota rounded down or up. No divisor method can promise that
 //     together with the properties above; the distance is rarely more than one replica.
-//   - That pods of a StatefulSet keep their ordinals or volumes when they move.
+//   - That pods of a StatefulSet keep their ordinals or volumes when they move. So those with volumes
+//     do not move by default: see [StatefulSets].
 //   - That a parent's status distinguishes replicas without a node from replicas that are not ready
 //     yet, unless the syncers count replicas without a node (syncer.Options.Unscheduled). Then
 //     [ConditionScheduled] names the clusters by their last report. Other conditions name a cluster

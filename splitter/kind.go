@@ -66,6 +66,9 @@ type Shard struct {
 	Current bool
 	// Silent is true if the cluster is unreachable: the object has its last known status.
 	Silent bool
+	// Lost is true if the cluster is unreachable, or is reachable again but has lost its replicas and may not have new
+	// ones yet. It may be missing among the clusters of the Placement.
+	Lost bool
 }
 
 // exists reports whether the shard exists and is not being deleted.

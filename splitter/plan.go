@@ -21,6 +21,9 @@ type Plan struct {
 	// Due is how many more moves would bring all clusters to their shares. It is above zero only if Demand.Moves
 	// was too small.
 	Due int64
+	// Held names the clusters that keep replicas of a StatefulSet because of their volumes, although they should
+	// have fewer.
+	Held []string
 	// Reasons lists the limits that clusters, regions and zones have hit, sorted by name.
 	Reasons []Reason
 }

@@ -18,7 +18,8 @@ import (
 // ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
 // whose [Conditions] permit it. It is True if all replicas are placed. It is False if bounds or
 // missing clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a
-// shard's name (NameTaken). The message names the clusters and limits.
+// shard's name (NameTaken), or if replicas cannot leave a cluster without their volumes (VolumesHeld).
+// The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
 // report writes the parent's status, computed from that of its shards. lost are the shards that
@@ -50,6 +51,9 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 func placed(plan Plan, taken []string) map[string]any {
 	if taken != nil {
 		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+brief(taken, ", "))
+	}
+	if plan.Unplaced == 0 && plan.Held != nil {
+		return condition(ConditionPlaced, false, "", "VolumesHeld", holds(plan.Held))
 	}
 	if plan.Unplaced == 0 {
 		return condition(ConditionPlaced, true, "Placed", "", "all replicas have a place")

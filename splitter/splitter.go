@@ -288,7 +288,7 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 		return have
 	}
 	cluster := clusterOf(obj)
-	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
+	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster], Lost: s.readiness.lost(cluster)})
 }
 
 // divider is a Kind or a Follower.

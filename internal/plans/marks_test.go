@@ -25,6 +25,7 @@ var unwritten = map[string]string{
 	"fanout.atoll.dev/removal-held":    "why the deletion of an Account is held: a Coordinator writes it on the primary in a peer, under `atoll-fanout`, a Replicator on the Account of a central plane, under `atoll-replicator`",
 	"router.atoll.dev/incomplete":      "in merged lists of a router, never stored",
 	"router.atoll.dev/region":          "in merged lists of a router, never stored",
+	"splitter.atoll.dev/leave-volumes": "a person, or a program that has copied volumes, writes it on a StatefulSet",
 	"splitter.atoll.dev/weight":        "a person writes it on a SyncTarget",
 	"join.atoll.dev/expires":           "`join.NewToken` writes it on the ServiceAccount of a token",
 	"join.atoll.dev/target":            "`join.NewToken` writes it on the ServiceAccount of a token",

@@ -31,6 +31,11 @@ const (
 	WeightLabel = "splitter.atoll.dev/weight"
 )
 
+// VolumesAnnotation is an annotation of a StatefulSet with volumeClaimTemplates. It lists the clusters
+// that its replicas may leave although their volumes stay there: names, joined by commas, or "*" for all.
+// A person sets it, or a program that has copied the volumes.
+const VolumesAnnotation = "splitter.atoll.dev/leave-volumes"
+
 // Annotations of the shards of a Deployment.
 const (
 	// TemplateAnnotation is on each shard of a Deployment whose clusters share one maxUnavailable and
