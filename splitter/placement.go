@@ -19,7 +19,7 @@ import (
 // that it leaves out loses its replicas. If it returns Duplicate and no shares, the Splitter
 // deletes every shard, without regard to available replicas. While it returns an error that wraps
 // ErrUndecided, the Splitter does not change the parent's shards. The Splitter calls it again when
-// the parent, its shards or the clusters change, and after Again.
+// the parent, its shards or the clusters change, and after Again. docs/extend.md has an example.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
 // ErrUndecided is wrapped by the error of a Placement that cannot decide about a parent yet. Return

@@ -212,7 +212,7 @@ func (o Options) checkPermit() error {
 }
 
 // Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, and may
-// return Skip. Its result must depend on obj alone.
+// return Skip. Its result must depend on obj alone. docs/extend.md has an example.
 type Transformer func(obj *unstructured.Unstructured) error
 
 // Skip is returned by a Transformer for an object that is not to be written downstream now. A downstream object that
