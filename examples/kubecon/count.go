@@ -70,10 +70,11 @@ func (c *counter) sample(ctx context.Context) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	total := 0
+	total, counts := 0, make([]int, len(c.clusters))
 	var where []string
 	for i, at := range c.clusters {
 		n := max(first[i], second[i])
+		counts[i] = n
 		switch {
 		case n < 0:
 			where = append(where, at.name+" is cut off")
@@ -85,6 +86,7 @@ func (c *counter) sample(ctx context.Context) {
 	if line := strings.Join(where, ", "); line != c.before {
 		c.before = line
 		c.out.count(time.Since(c.begin), total, line)
+		c.out.keep(counts)
 	}
 	c.lowest = min(c.lowest, total)
 }

@@ -16,6 +16,8 @@
 //
 //	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
 //
+// The flag -chart FILE.svg also draws the numbers of ready replicas of each cluster over time.
+//
 // `make demo-kubecon` starts such servers. On real API servers the program removes its objects at
 // the end, also when a step fails; the types stay.
 //

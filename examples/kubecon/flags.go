@@ -62,6 +62,7 @@ type arguments struct {
 	kubeconfigs kubeconfigs   // empty: API servers in memory
 	grace       time.Duration // how long the replicas of an unreachable cluster still count
 	verbose     bool          // show the log lines of the controllers
+	chart       string        // the file of the chart; empty: none
 }
 
 // parse parses the arguments. Before it returns an error, it prints the cause.
@@ -71,6 +72,7 @@ func parse(args []string, stderr io.Writer) (arguments, error) {
 	flags.SetOutput(stderr)
 	flags.Var(&a.kubeconfigs, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
 	flags.DurationVar(&a.grace, "grace", defaultGrace, "how long the replicas of a silent cluster still count; longer than any pause of this machine")
+	flags.StringVar(&a.chart, "chart", "", "write the ready replicas over time to `FILE`, as SVG")
 	flags.BoolVar(&a.verbose, "v", false, "show the log lines of the controllers on standard error")
 	if err := flags.Parse(args); err != nil {
 		return a, err

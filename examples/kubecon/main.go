@@ -42,7 +42,12 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		log = slog.NewTextHandler(stderr, nil)
 	}
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(log))
-	if err := start(ctx, a, &narrator{w: stdout}); err != nil {
+	out := &narrator{w: stdout}
+	err = start(ctx, a, out)
+	if a.chart != "" {
+		err = errors.Join(err, os.WriteFile(a.chart, []byte(out.chart()), 0o644)) //nolint:gosec // a picture to show
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "kubecon:", err)
 		return 1
 	}

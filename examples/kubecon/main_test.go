@@ -35,7 +35,8 @@ func mask(story string) string {
 // grace period.
 func TestStory(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, kubecon(t.Context(), []string{"-grace", "15s"}, &stdout, &stderr), "%s%s", &stdout, &stderr)
+	picture := filepath.Join(t.TempDir(), "ready.svg")
+	require.Zero(t, kubecon(t.Context(), []string{"-grace", "15s", "-chart", picture}, &stdout, &stderr), "%s%s", &stdout, &stderr)
 	require.Empty(t, stderr.String())
 
 	golden := filepath.Join("testdata", "story.txt")
@@ -49,6 +50,10 @@ func TestStory(t *testing.T) {
 		t.Errorf("the story differs (-%s +now):\n%s\n%s", golden, diff, &stdout)
 	}
 	requireTables(t, stdout.String())
+	svg, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	requireXML(t, string(svg))
+	require.Equal(t, 3, strings.Count(string(svg), ` d="M`), "the curves of three clusters")
 	require.Regexp(t, `(?m)^ +[0-9.]+s +6  ######  +cluster-1 6, cluster-2 is cut off$`, stdout.String())
 }
 

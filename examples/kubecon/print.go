@@ -16,8 +16,10 @@ type narrator struct {
 	w        io.Writer
 	chapters int
 
-	mu  sync.Mutex
-	gap bool // the last line is empty
+	mu      sync.Mutex
+	gap     bool // the last line is empty
+	begin   time.Time
+	samples []sample // each change of the ready replicas
 }
 
 func (n *narrator) say(text string) {
@@ -70,4 +72,21 @@ func (n *narrator) table(command string, rows [][2]string) {
 // count prints the number of ready replicas, and their clusters.
 func (n *narrator) count(since time.Duration, total int, where string) {
 	n.say(fmt.Sprintf("%6.1fs  %2d  %-15s  %s", since.Seconds(), total, strings.Repeat("#", min(total, 30)), where))
+}
+
+// keep keeps the ready replicas of each cluster for the chart.
+func (n *narrator) keep(ready []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.samples) == 0 {
+		n.begin = time.Now()
+	}
+	n.samples = append(n.samples, sample{time.Since(n.begin), ready})
+}
+
+// chart returns the chart of all kept numbers.
+func (n *narrator) chart() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return chart(names()[1:], n.samples)
 }
