@@ -58,11 +58,12 @@ func page(command, machine string, results []result) string {
 	b.WriteString("# Benchmarks\n\nWritten by `make bench`. Do not edit.\n\n")
 	fmt.Fprintf(&b, "- Command: `%s`\n- Machine: %s\n\n", command, machine)
 	b.WriteString("## Against a baseline\n\nEach ratio is measured against a baseline in the same run: above 1 is faster or more than the baseline. ")
-	b.WriteString("The comment of each benchmark describes its baseline.\n\n| package | benchmark | figure | ratio |\n|---|---|---|---|\n")
+	b.WriteString("The comment of each benchmark describes its baseline. ")
+	b.WriteString("In the chart each full block is a factor of 2: to the right of the line more than the baseline, to the left less.\n\n" + ratioHeader)
 	for _, r := range results {
 		for _, u := range r.units {
 			if isRatio(u) {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.pkg, r.name, u, number(r.metrics[u]))
+				b.WriteString(ratioRow(r.pkg, r.name, u, number(r.metrics[u])))
 			}
 		}
 	}

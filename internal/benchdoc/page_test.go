@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 	got := page("go test", "a machine", results)
 	for _, line := range []string{
 		"- Machine: a machine\n",
-		"| wal | Begin/goroutines=64 | ratio | 5.7 |\n",
+		"| wal | Begin/goroutines=64 | ratio | 5.7 | `·····│██▌` |\n",
 		"| wal | Begin/goroutines=64 | 17.1 µs | 12 (512 B) | 58547 calls/s |\n",
 		"| region | Locate | 31.5 ns | – |  |\n",
 	} {
