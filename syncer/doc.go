@@ -100,8 +100,8 @@
 // # Limits
 //
 //   - The syncer knows which fields belong to the downstream for core types (addresses and ports of Services, selectors
-//     of Jobs, volumes of claims, tokens of ServiceAccounts); for other types, a [Rule] defines it. Replicas belong to
-//     the upstream. Exceptions: a HorizontalPodAutoscaler that this Syncer syncs sets the replicas of the Deployment,
+//     of Jobs, volumes of claims, tokens of ServiceAccounts, rules of aggregated ClusterRoles); for other types, a
+//     [Rule] defines it. Replicas belong to the upstream. Exceptions: a HorizontalPodAutoscaler that this Syncer syncs sets the replicas of the Deployment,
 //     StatefulSet, ReplicaSet or ReplicationController that it targets; the syncer then does not overwrite them. For
 //     other types and other autoscalers, use a Rule with FirstWriter. Use Up if the upstream is to show the replicas.
 //   - A change that the downstream rejects is reported, and is sent again every 10 minutes. If a [Rule] has Recreate

@@ -54,6 +54,11 @@ func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
 		if policy, _, _ := unstructured.NestedString(obj.Object, "spec", "ipFamilyPolicy"); policy == "SingleStack" {
 			unstructured.RemoveNestedField(obj.Object, "spec", "ipFamilyPolicy")
 		}
+	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:
+		// A controller of each cluster computes the rules of an aggregated ClusterRole from the cluster's ClusterRoles.
+		if obj.Object["aggregationRule"] != nil {
+			delete(obj.Object, "rules")
+		}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 		if manual, _, _ := unstructured.NestedBool(obj.Object, "spec", "manualSelector"); manual {
 			return
@@ -95,7 +100,7 @@ var notSynced = []string{
 	"endpoints.kubernetes.io/",
 	"kubernetes.io/service-account.uid",
 	"pv.kubernetes.io/",
-	"volume.beta.kubernetes.io/",
+	"volume.beta.kubernetes.io/storage-provisioner", // users set other keys of this prefix, such as the class of a claim
 	"volume.kubernetes.io/",
 
 	"fanout.atoll.dev/",
