@@ -223,7 +223,7 @@ func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, of *de
 }
 
 // stripOther returns a func that removes all fields but the metadata, selectors of pods, and the references of an
-// Ingress or HorizontalPodAutoscaler. Thus the data of Secrets are not kept in memory.
+// Ingress, ServiceAccount or HorizontalPodAutoscaler. Thus the data of Secrets are not kept in memory.
 func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) {
 	keep := map[schema.GroupResource][]string{
 		{Resource: services}: {"selector"}, networkPolicies: {"podSelector"}, ingresses: {"defaultBackend", "rules", "tls"},
@@ -233,7 +233,7 @@ func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) 
 		stripMetadata(obj)
 		for field := range obj.Object {
 			switch field {
-			case "apiVersion", "kind", "metadata":
+			case "apiVersion", "kind", "metadata", "imagePullSecrets":
 			case "spec":
 				spec, _ := obj.Object[field].(map[string]any)
 				maps.DeleteFunc(spec, func(name string, _ any) bool { return !slices.Contains(keep, name) })
@@ -344,6 +344,8 @@ func (c *Controller) otherChanged(k *kind, key types.NamespacedName) {
 		for _, ingress := range c.index.ingressesTo(key) {
 			c.routeChanged(ingress, c.index.secretsOf(ingress))
 		}
+	case schema.GroupResource{Resource: serviceAccounts}:
+		c.secretsChanged(key.Namespace, c.index.setAccount(key, obj))
 	case ingresses:
 		c.routeChanged(key, c.index.setIngress(key, obj))
 	}
@@ -352,20 +354,31 @@ func (c *Controller) otherChanged(k *kind, key types.NamespacedName) {
 // routeChanged requeues an Ingress and the Secrets with the given names.
 func (c *Controller) routeChanged(ingress types.NamespacedName, names []string) {
 	for _, k := range c.kinds {
-		switch k.gvr.GroupResource() {
-		case ingresses:
+		if k.gvr.GroupResource() == ingresses {
 			c.add(k, ingress)
-		case schema.GroupResource{Resource: secrets}:
-			for _, name := range names {
-				c.add(k, types.NamespacedName{Namespace: ingress.Namespace, Name: name})
-			}
+		}
+	}
+	c.secretsChanged(ingress.Namespace, names)
+}
+
+// secretsChanged requeues the Secrets with the given names.
+func (c *Controller) secretsChanged(namespace string, names []string) {
+	for _, k := range c.kinds {
+		if k.gvr.GroupResource() != (schema.GroupResource{Resource: secrets}) {
+			continue
+		}
+		for _, name := range names {
+			c.add(k, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 }
 
-// followers requeues the objects that the workloads refer to, and all objects of the namespace that may select their
-// pods: Services, NetworkPolicies, and Ingresses with their Secrets.
+// followers requeues the objects that the workloads and their ServiceAccounts refer to, and all objects of the namespace
+// that may select their pods: Services, NetworkPolicies, and Ingresses with their Secrets.
 func (c *Controller) followers(namespace string, ws ...workload) {
+	for _, w := range ws {
+		c.secretsChanged(namespace, c.index.pullSecretsOf(namespace, w))
+	}
 	for _, k := range c.kinds {
 		switch resource := k.gvr.GroupResource(); {
 		case k.divided:

@@ -21,8 +21,9 @@
 // The policy of an object is the first one of its namespace that selects it, by priority and then name.
 // Without such a policy it is Options.Default. A policy without a selector selects all workloads, and
 // none of the objects that keep their name: a Secret is placed only by a policy that selects it. A
-// policy with Dependents also places the objects that the pods of its workloads refer to, the Services and
-// NetworkPolicies that select these pods, and the Ingresses to these Services with their Secrets.
+// policy with Dependents also places the objects that the pods of its workloads refer to, the Secrets of their
+// ServiceAccounts for pulling images, the Services and NetworkPolicies that select these pods, and the Ingresses to
+// these Services with their Secrets.
 //
 // Guaranteed:
 //   - The placement of an object changes in one write, annotations and labels together, which fails
@@ -47,7 +48,7 @@
 //   - Unknown does not count as absent: a stale cache removes nothing. While one of
 //     Options.Workloads cannot be read, or is not served, no object that keeps its name leaves a
 //     cluster. The same holds for Ingresses while the Services in Options.Others cannot be read, and for
-//     Secrets while the Services or Ingresses cannot.
+//     Secrets while the Services, Ingresses or ServiceAccounts cannot.
 //   - Nothing is written when nothing differs, also not after a restart.
 //
 // Not guaranteed:

@@ -64,6 +64,7 @@ type index struct {
 	shards     map[objectID]shard
 	parents    map[types.UID]map[objectID]string // the clusters of shards, by the UID of their parent
 	routes     routes
+	pulls      map[types.NamespacedName][]string // the Secrets of ServiceAccounts, for pulling images
 }
 
 // shard holds the parent and the cluster of a shard.
@@ -77,6 +78,7 @@ func newIndex() *index {
 	return &index{
 		namespaces: map[string]map[objectID]workload{}, shards: map[objectID]shard{}, parents: map[types.UID]map[objectID]string{},
 		routes: routes{map[types.NamespacedName]map[string]string{}, map[types.NamespacedName]ingress{}},
+		pulls:  map[types.NamespacedName][]string{},
 	}
 }
 
@@ -152,7 +154,8 @@ func (x *index) placedBy(policy types.NamespacedName) (list []workload) {
 	return list
 }
 
-// follows returns the clusters of all workloads that an object follows: they refer to it, or it selects their pods.
+// follows returns the clusters of all workloads that an object follows: they or their ServiceAccounts refer to it, or it
+// selects their pods.
 func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstructured) (clusters []string) {
 	leads := leadersOf(resource, obj)
 	x.mu.Lock()
@@ -167,6 +170,7 @@ func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstruc
 		}
 	}
 	if resource == (schema.GroupResource{Resource: secrets}) {
+		clusters = append(clusters, x.pulledBy(types.NamespacedName{Namespace: namespace, Name: obj.GetName()})...)
 		for key, i := range x.routes.ingresses {
 			if key.Namespace == namespace && slices.Contains(i.secrets, obj.GetName()) {
 				clusters = append(clusters, x.behind(namespace, i)...)

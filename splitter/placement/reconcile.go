@@ -119,7 +119,7 @@ func (k *kind) leads(other *kind) bool {
 	switch is, to := k.gvr.GroupResource(), other.gvr.GroupResource(); {
 	case k.divided:
 		return true
-	case is == ingresses:
+	case is == ingresses, is.String() == serviceAccounts:
 		return to.String() == secrets
 	default:
 		return is.String() == services && (to == ingresses || to.String() == secrets)

@@ -82,8 +82,9 @@ type PlacementPolicySpec struct {
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
 	// Dependents also places the ConfigMaps, Secrets, ServiceAccounts and
-	// PersistentVolumeClaims that the pods of a workload refer to, the Services
-	// and NetworkPolicies that select them, and the Ingresses to these Services
+	// PersistentVolumeClaims that the pods of a workload refer to, the Secrets
+	// of these ServiceAccounts for pulling images, the Services and
+	// NetworkPolicies that select the pods, and the Ingresses to these Services
 	// with their Secrets, in all clusters of the workload.
 	//
 	// +optional
