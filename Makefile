@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench states buildcost surface reference release api fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench applications states buildcost surface reference release api fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ rollouts: ## test CASES (100000) of each property of rollouts over clusters
 divide: ## test CASES (100000) of each property of the division, compare the division with other methods, and write the figures to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \
 		-rapid.checks=$(CASES)
+
+applications: ## sync forty applications between real API servers, and write the findings to docs/evidence/applications.md (2 minutes)
+	cd internal/e2e && ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -vet=off -timeout 30m -v -run '^TestApplications$$' ./suites/applications
 
 states: ## start Atoll's loops from STATES (1000) random states of API servers, and their decisions from CASES (100000) random inputs, and write the figures to docs/evidence/states.md (minutes)
 	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package build provides the executables of a real control plane: etcd,
-// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, KWOK, etcdutl and Prometheus.
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, KWOK, etcdutl,
+// Prometheus and cert-manager.
 //
 // If the directory that KUBEBUILDER_ASSETS names contains an executable, that
 // file is used. Otherwise the executable is compiled once, into the user's

@@ -17,6 +17,7 @@ const (
 	KWOK              = "kwok"
 	Etcdutl           = "etcdutl"
 	Prometheus        = "prometheus"
+	CertManager       = "cert-manager"
 
 	// AnyGroupAPIServer is kube-apiserver without one check: it accepts CustomResourceDefinitions
 	// in groups without a dot, such as apps, as the control plane of the multi-cluster proposal
@@ -53,5 +54,6 @@ func programs() []program {
 		{name: Etcdutl, pkg: "go.etcd.io/etcd/etcdutl/v3", version: "go.etcd.io/etcd/etcdutl/v3", usual: 30 * time.Second, folder: "etcdutl"},
 		// Without service discovery except by files and HTTP, which would double the time, and without the pages for a browser.
 		{name: Prometheus, pkg: "github.com/prometheus/prometheus/cmd/prometheus", version: "github.com/prometheus/prometheus", usual: 100 * time.Second, folder: "prometheus", tags: "remove_all_sd"},
+		{name: CertManager, pkg: "github.com/cert-manager/cert-manager/cmd/controller", version: "github.com/cert-manager/cert-manager", usual: 150 * time.Second, folder: "certmanager"},
 	}
 }
