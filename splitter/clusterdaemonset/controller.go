@@ -57,6 +57,7 @@ type Controller struct {
 	copies   *loop.Objects // their Deployments
 	index    *index
 	queue    *loop.Queue
+	taken    sync.Map // keys of Deployments whose names other objects had when a create failed
 
 	mu    sync.Mutex
 	list  []splitter.Cluster
@@ -78,7 +79,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 	}
 	c := &Controller{up: up, clusters: clusters, opts: opts, index: newIndex(), queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})}
 	c.sets = loop.NewObjects(up.Dynamic(), setsResource, loop.ObjectsOptions{
-		Strip: loop.KeepManager(Manager), Changed: c.add, Indexed: true, Flows: c.all,
+		Strip: loop.KeepManager(Manager), Changed: c.setChanged, Indexed: true, Flows: c.all,
 	})
 	c.copies = loop.NewObjects(up.Dynamic(), deploymentsResource, loop.ObjectsOptions{
 		Labels: v1alpha1.ClusterDaemonSetLabel, Strip: loop.KeepManager(Manager), Changed: c.copyChanged, Indexed: true, Flows: c.all,
@@ -126,11 +127,24 @@ func (c *Controller) all() {
 	}
 }
 
-// copyChanged requeues the ClusterDaemonSets that a Deployment belongs to, and belonged to before.
+func (c *Controller) setChanged(key types.NamespacedName) {
+	var uid types.UID
+	if obj, ok := c.sets.Get(key); ok {
+		uid = obj.GetUID()
+	}
+	c.index.identify(key, uid)
+	c.add(key)
+}
+
+// copyChanged requeues the ClusterDaemonSets that a Deployment belongs to by its name, belonged to before, and has the
+// label of.
 func (c *Controller) copyChanged(key types.NamespacedName) {
 	now := ""
 	if obj, ok := c.copies.Get(key); ok {
 		now = setOf(obj)
+		if set, ok := c.index.identified(types.UID(obj.GetLabels()[v1alpha1.ClusterDaemonSetLabel])); ok {
+			c.add(set)
+		}
 	}
 	for _, set := range []string{c.index.set(key, now), now} {
 		if set != "" {

@@ -40,6 +40,8 @@
 //   - Anything about objects that the pods refer to, such as ConfigMaps. A PlacementPolicy that selects
 //     them places them. PlacementPolicies do not place ClusterDaemonSets.
 //   - That a Deployment in a removed cluster ends if the cluster's syncer left its finalizer behind.
+//   - That a Deployment whose annotations another client has changed is deleted when its SyncTarget is gone. It
+//     is deleted with the ClusterDaemonSet.
 //   - That another client's Deployment which has the label and a name of its own is repaired or deleted.
 //   - Anything if workload controllers run on the API server of the ClusterDaemonSets: they would run the
 //     Deployments there, too.

@@ -16,10 +16,15 @@ type index struct {
 	mu     sync.Mutex
 	names  map[types.NamespacedName]string // the name of the ClusterDaemonSet, by the key of a Deployment
 	copies map[types.NamespacedName]map[types.NamespacedName]bool
+	uids   map[types.NamespacedName]types.UID // of ClusterDaemonSets
+	keys   map[types.UID]types.NamespacedName
 }
 
 func newIndex() *index {
-	return &index{names: map[types.NamespacedName]string{}, copies: map[types.NamespacedName]map[types.NamespacedName]bool{}}
+	return &index{
+		names: map[types.NamespacedName]string{}, copies: map[types.NamespacedName]map[types.NamespacedName]bool{},
+		uids: map[types.NamespacedName]types.UID{}, keys: map[types.UID]types.NamespacedName{},
+	}
 }
 
 // set records the name of the ClusterDaemonSet of a Deployment, empty for none. It returns the name before.
@@ -47,6 +52,25 @@ func (i *index) set(key types.NamespacedName, name string) (before string) {
 		i.copies[now][key] = true
 	}
 	return before
+}
+
+// identify records the UID of a ClusterDaemonSet, empty if it does not exist.
+func (i *index) identify(set types.NamespacedName, uid types.UID) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.keys, i.uids[set])
+	delete(i.uids, set)
+	if uid != "" {
+		i.uids[set], i.keys[uid] = uid, set
+	}
+}
+
+// identified returns the key of the ClusterDaemonSet with a UID.
+func (i *index) identified(uid types.UID) (set types.NamespacedName, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	set, ok = i.keys[uid]
+	return set, ok
 }
 
 // of returns the keys of the Deployments of a ClusterDaemonSet.

@@ -24,7 +24,8 @@ import (
 )
 
 // retried is the delay after which the Controller requeues a ClusterDaemonSet if another object has the name of a
-// Deployment, or if the API server has Deployments that the cache does not show.
+// Deployment, if the API server has Deployments that the cache does not show, or if a Deployment is being deleted:
+// the event of its end requeues no key if another client has changed its annotations.
 const retried = 10 * time.Second
 
 func (c *Controller) work(ctx context.Context, text string) (again time.Duration, err error) {
@@ -63,9 +64,6 @@ func (c *Controller) reconcile(ctx context.Context, event *CarriedEvent) (time.D
 	if err := c.orphans(ctx, event, others); err != nil || set == nil {
 		return 0, err
 	}
-	if !carriedOut(set, c.opts.Label) {
-		return c.end(ctx, event, set, copies)
-	}
 	clusters, known := c.now()
 	for _, cluster := range clusters {
 		at := types.NamespacedName{Namespace: key.Namespace, Name: splitter.ShardName(key.Name, cluster.Name)}
@@ -74,6 +72,8 @@ func (c *Controller) reconcile(ctx context.Context, event *CarriedEvent) (time.D
 		}
 	}
 	switch {
+	case !carriedOut(set, c.opts.Label):
+		return c.end(ctx, event, set, copies)
 	case !known:
 		return 0, nil // all are requeued when the clusters are known
 	case !slices.Contains(set.GetFinalizers(), v1alpha1.ShardsFinalizer):
@@ -110,7 +110,7 @@ func (c *Controller) apply(ctx context.Context, event *CarriedEvent, set *unstru
 		if changed {
 			event.Written = append(event.Written, part.desired.GetName())
 		}
-		if part.state == taken {
+		if part.state == taken || part.state == leaving {
 			p.again = loop.Sooner(p.again, retried)
 		}
 	}
@@ -135,9 +135,8 @@ func (c *Controller) apply(ctx context.Context, event *CarriedEvent, set *unstru
 func (c *Controller) write(ctx context.Context, part *part) (changed bool, err error) {
 	client := c.metaCopies(part.desired.GetNamespace())
 	if part.current == nil {
-		if _, there := c.copies.Get(loop.KeyOf(part.desired)); there {
-			part.state = leaving // of an earlier ClusterDaemonSet of this name: it is deleted first
-			return false, nil
+		if part.state, err = c.occupied(ctx, part.desired); part.state != pending || err != nil {
+			return false, err
 		}
 		// No object has resourceVersion 1. The apply therefore creates the Deployment, or fails with a
 		// Conflict if an object exists that the cache does not show.
@@ -166,6 +165,31 @@ func (c *Controller) write(ctx context.Context, part *part) (changed bool, err e
 	return err == nil, err
 }
 
+// occupied returns leaving if a Deployment of an earlier ClusterDaemonSet of this name has the name of desired: it is
+// deleted first. It returns taken if any other object has the name, and pending if none is known to have it. A name
+// that was taken is read live, since the cache has only Deployments with the label.
+func (c *Controller) occupied(ctx context.Context, desired *unstructured.Unstructured) (state, error) {
+	key := loop.KeyOf(desired)
+	if present, there := c.copies.Get(key); there {
+		if setOf(present) == desired.GetAnnotations()[v1alpha1.ParentAnnotation] {
+			return leaving, nil
+		}
+		return taken, nil
+	}
+	if _, was := c.taken.Load(key); !was {
+		return pending, nil
+	}
+	_, err := c.copiesIn(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		c.taken.Delete(key)
+		return pending, nil
+	case err != nil:
+		return pending, fmt.Errorf("read Deployment %s: %w", key, err)
+	}
+	return taken, nil
+}
+
 // met reads live the object that has the name of a Deployment and that the cache does not show.
 func (c *Controller) met(ctx context.Context, part *part) error {
 	live, err := c.copiesIn(part.desired.GetNamespace()).Get(ctx, part.desired.GetName(), metav1.GetOptions{})
@@ -176,6 +200,7 @@ func (c *Controller) met(ctx context.Context, part *part) error {
 		return fmt.Errorf("read Deployment %s: %w", loop.KeyOf(part.desired), err)
 	case live.GetLabels()[v1alpha1.ClusterDaemonSetLabel] == "":
 		part.state = taken
+		c.taken.Store(loop.KeyOf(part.desired), true)
 	}
 	return nil
 }
@@ -227,8 +252,11 @@ func (c *Controller) end(ctx context.Context, event *CarriedEvent, set *unstruct
 			return 0, err
 		}
 	}
-	if len(copies) > 0 || !slices.Contains(set.GetFinalizers(), v1alpha1.ShardsFinalizer) {
-		return 0, nil // events of the Deployments requeue the key
+	switch {
+	case len(copies) > 0:
+		return retried, nil // most events of the Deployments requeue the key earlier: see retried
+	case !slices.Contains(set.GetFinalizers(), v1alpha1.ShardsFinalizer):
+		return 0, nil
 	}
 	live, err := c.copiesIn(set.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ClusterDaemonSetLabel + "=" + string(set.GetUID())})
 	if err != nil {
