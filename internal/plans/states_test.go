@@ -33,6 +33,7 @@ var loopsFromStates = []struct {
 	{"syncer", 4, 5, syncerBeginning},
 	{"splitter", 4, 3, splitterBeginning},
 	{"placement", 4, 3, placementBeginning},
+	{"clusterdaemonsets", 4, 2, daemonBeginning},
 	{"claims", 4, 3, claimsBeginning},
 	{"targets", 2, 1, targetsBeginning},
 	{"accounts", 2, 3, accountsBeginning},
