@@ -62,11 +62,16 @@ func (t *Type) Replicas() []string { return t.replicas.names() }
 // UnreadyFirst reports whether the type's controller removes unready replicas first.
 func (t *Type) UnreadyFirst() bool { return t.spec.ScaleDown == v1alpha1.ScaleDownUnreadyFirst }
 
-// Pods, Ready, Available and ObservedGeneration return the names of these fields of the status; nil if the type has
-// none.
-func (t *Type) Pods() []string               { return slices.Clone(t.pods) }
-func (t *Type) Ready() []string              { return slices.Clone(t.ready) }
-func (t *Type) Available() []string          { return slices.Clone(t.available) }
+// Pods returns the names of the field with the number of pods that exist; nil if the type has no such field.
+func (t *Type) Pods() []string { return slices.Clone(t.pods) }
+
+// Ready returns the names of the field with the number of ready pods; nil if the type has no such field.
+func (t *Type) Ready() []string { return slices.Clone(t.ready) }
+
+// Available returns the names of the field with the number of available pods; nil if the type has no such field.
+func (t *Type) Available() []string { return slices.Clone(t.available) }
+
+// ObservedGeneration returns the names of the field with the observed generation; nil if the type has no such field.
 func (t *Type) ObservedGeneration() []string { return slices.Clone(t.generation) }
 
 // Fields returns the fields of the status that are computed from those of the shards.
