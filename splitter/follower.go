@@ -119,7 +119,7 @@ func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, l
 		}
 		p := part{cluster: clusterOf(shard), floor: floorOf(shard)}
 		p.desired, p.available = kind.count(shard)
-		p.runs = max(p.desired, count(shard, 0, "status", "replicas"))
+		p.runs = max(p.desired, lastReplicas(k.kind, Shard{Object: shard}))
 		if shard.GetDeletionTimestamp() == nil {
 			f.parts = append(f.parts, p)
 		} else if slices.ContainsFunc(list, func(c Cluster) bool { return c.Name == p.cluster }) {
