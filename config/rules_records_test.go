@@ -88,7 +88,14 @@ var clusterDaemonSetCases = []ruleCase{
 	{name: "another selector", old: "{selector: {matchLabels: {app: x}}, template: {}}", spec: "{selector: {matchLabels: {app: z}}, template: {}}", want: "selector cannot be changed"},
 }
 
+var clusterPlacementPolicyCases = []ruleCase{
+	{name: "create", spec: "{namespaceSelector: {matchLabels: {team: web}}, mode: Fewest}"},
+	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
+	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
+}
+
 var placementPolicyCases = []ruleCase{
+	{name: "an unknown mode", spec: "{mode: Pack}", want: "Unsupported value"},
 	{name: "create", spec: "{clusters: [{name: a, weight: 2, min: 1, max: 3}]}"},
 	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
 	{name: "spread", spec: "{mode: None, spreadBy: [topology.kubernetes.io/zone], dependents: true}"},

@@ -24,15 +24,16 @@ type ruleCase struct {
 // ruleCases returns the cases of each CRD.
 func ruleCases() map[string][]ruleCase {
 	return map[string][]ruleCase{
-		"serviceclusters.kubecarrier.io":       slices.Concat(protocolCases(onceKind), serviceClusterCases),
-		"regionclaims.kubecarrier.io":          slices.Concat(protocolCases(onceKind), regionClaimCases),
-		"accounts.catalog.kubecarrier.io":      slices.Concat(protocolCases(everywhereKind), accountCases),
-		"peersets.fanout.atoll.dev":            peerSetCases,
-		"operations.fanout.atoll.dev":          operationCases,
-		"synctargets.workload.kcp.io":          syncTargetCases,
-		"clusterdaemonsets.splitter.atoll.dev": clusterDaemonSetCases,
-		"placementpolicies.splitter.atoll.dev": placementPolicyCases,
-		"workloadtypes.splitter.atoll.dev":     workloadTypeCases,
+		"serviceclusters.kubecarrier.io":              slices.Concat(protocolCases(onceKind), serviceClusterCases),
+		"regionclaims.kubecarrier.io":                 slices.Concat(protocolCases(onceKind), regionClaimCases),
+		"accounts.catalog.kubecarrier.io":             slices.Concat(protocolCases(everywhereKind), accountCases),
+		"peersets.fanout.atoll.dev":                   peerSetCases,
+		"operations.fanout.atoll.dev":                 operationCases,
+		"synctargets.workload.kcp.io":                 syncTargetCases,
+		"clusterdaemonsets.splitter.atoll.dev":        clusterDaemonSetCases,
+		"placementpolicies.splitter.atoll.dev":        placementPolicyCases,
+		"workloadtypes.splitter.atoll.dev":            workloadTypeCases,
+		"clusterplacementpolicies.splitter.atoll.dev": clusterPlacementPolicyCases,
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 func TestCRDsAreSound(t *testing.T) {
 	crds, err := config.CRDs()
 	require.NoError(t, err)
-	require.Len(t, crds, 12)
+	require.Len(t, crds, 13)
 	for _, crd := range crds {
 		t.Run(crd.GetName(), func(t *testing.T) {
 			require.Equal(t, config.SchemaVersion, crd.GetLabels()[config.SchemaVersionLabel])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // grace is the time without a watch after which a cache counts as stale. It is not zero, since
@@ -116,8 +117,8 @@ func (f *freshness) expectNothing() {
 	}
 }
 
-// settle calls next under the lock, and sets f.err to the result. It logs changes, and calls
-// changed when the cache becomes stale or fresh.
+// settle calls next under the lock, and sets f.err to the result. It logs changes. It calls changed
+// when the cache becomes stale or fresh, or the API server begins or ceases to serve the type.
 func (f *freshness) settle(next func() error) {
 	f.mu.Lock()
 	if !f.running {
@@ -134,7 +135,7 @@ func (f *freshness) settle(next func() error) {
 	case err != nil && (before == nil || before.Error() != err.Error()) && !errors.Is(err, errStopped):
 		log.Info("Cache is stale", "reason", err.Error())
 	}
-	if (err == nil) != (before == nil) && f.changed != nil {
+	if ((err == nil) != (before == nil) || apierrors.IsNotFound(err) != apierrors.IsNotFound(before)) && f.changed != nil {
 		f.changed()
 	}
 }

@@ -54,7 +54,8 @@ type ObjectsOptions struct {
 	// must then read all objects again in Flows.
 	Indexed bool
 	// Flows is called after the cache has become fresh and after it has become stale, as Err then
-	// shows. It must not block. May be nil.
+	// shows, and after a NotFound has shown that the API server does not serve the type. It must
+	// not block. May be nil.
 	Flows func()
 }
 

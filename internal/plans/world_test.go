@@ -61,7 +61,7 @@ var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy"
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"synctargets.workload.kcp.io", "placementpolicies.splitter.atoll.dev", "clusterdaemonsets.splitter.atoll.dev"} {
+	for _, name := range []string{"synctargets.workload.kcp.io", "placementpolicies.splitter.atoll.dev", "clusterplacementpolicies.splitter.atoll.dev", "clusterdaemonsets.splitter.atoll.dev"} {
 		crd, err := config.CRD(name)
 		if err != nil {
 			return nil, err

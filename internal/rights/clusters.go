@@ -21,6 +21,9 @@ func Placement(workloads ...schema.GroupResource) *rbacv1.ClusterRole {
 	rules := []rbacv1.PolicyRule{
 		rule(splitterv1alpha1.Resource("placementpolicies"), "list", "watch"),
 		rule(splitterv1alpha1.Resource("placementpolicies/status"), "patch"),
+		rule(splitterv1alpha1.Resource("clusterplacementpolicies"), "list", "watch"),
+		rule(splitterv1alpha1.Resource("clusterplacementpolicies/status"), "patch"),
+		rule(schema.GroupResource{Resource: "namespaces"}, "list", "watch"), // for namespaceSelector
 		rule(syncerv1alpha1.Resource("synctargets"), "list", "watch"),
 	}
 	for _, gr := range workloads {

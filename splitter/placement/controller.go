@@ -39,6 +39,7 @@ type Controller struct {
 	opts        Options
 	kinds       []*kind
 	policyCache *loop.Objects // the cached PlacementPolicies
+	wide        wide
 	policies    *policies
 	undivided   *undivided
 	index       *index
@@ -171,6 +172,8 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 	c.policyCache = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
 	})
+	c.wide = c.newWide()
+	c.policies.wide = c.wide
 	return c, nil
 }
 
@@ -187,7 +190,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	for _, k := range c.kinds {
 		wg.Go(func() { _ = k.objects.Start(ctx) }) // retries errors until ctx ends
 	}
-	for _, cache := range append(c.undivided.caches, c.policyCache) {
+	for _, cache := range append(c.undivided.caches, c.policyCache, c.wide.policies, c.wide.namespaces) {
 		wg.Go(func() { _ = cache.Start(ctx) })
 	}
 	wg.Go(func() {
@@ -261,15 +264,15 @@ const policyKeys = "policy"
 
 // allPolicies requeues every policy.
 func (c *Controller) allPolicies() {
-	for _, key := range c.policyCache.Keys() {
+	for _, key := range slices.Concat(c.policyCache.Keys(), c.wide.policies.Keys()) {
 		c.queue.Add(policyKeys + "/" + key.String())
 	}
 }
 
-// policiesIn requeues the policies of a namespace.
+// policiesIn requeues the policies of a namespace, and the cluster-wide ones.
 func (c *Controller) policiesIn(namespace string) {
-	for _, key := range c.policyCache.Keys() {
-		if key.Namespace == namespace {
+	for _, key := range slices.Concat(c.policyCache.Keys(), c.wide.policies.Keys()) {
+		if key.Namespace == namespace || key.Namespace == "" {
 			c.queue.Add(policyKeys + "/" + key.String())
 		}
 	}
@@ -286,7 +289,11 @@ func (c *Controller) all() {
 }
 
 func (c *Controller) policyChanged(key types.NamespacedName) {
-	obj, _ := c.policyCache.Get(key)
+	cache := c.policyCache
+	if key.Namespace == "" {
+		cache = c.wide.policies
+	}
+	obj, _ := cache.Get(key)
 	changed := c.policies.set(key, obj)
 	c.queue.Add(policyKeys + "/" + key.String())
 	if !changed {
@@ -297,10 +304,10 @@ func (c *Controller) policyChanged(key types.NamespacedName) {
 	}
 }
 
-// addAll requeues all objects of a kind in a namespace.
+// addAll requeues all objects of a kind in a namespace; of an empty namespace: in all.
 func (c *Controller) addAll(k *kind, namespace string) {
 	for _, key := range k.objects.Keys() {
-		if key.Namespace == namespace {
+		if namespace == "" || key.Namespace == namespace {
 			c.add(k, key)
 		}
 	}

@@ -18,8 +18,8 @@
 // splitter.atoll.dev/placed-by names the policy, and splitter.atoll.dev/division has the mode and
 // shares of a workload.
 //
-// The policy of an object is the first one of its namespace that selects it, by priority and then name.
-// Without such a policy it is Options.Default. A policy without a selector selects all workloads, and
+// The policy of an object is the first PlacementPolicy of its namespace that selects it, by priority and
+// then name. Without such a policy it is the first ClusterPlacementPolicy, then Options.Default. A policy without a selector selects all workloads, and
 // none of the objects that keep their name: a Secret is placed only by a policy that selects it. A
 // policy with Dependents also places the objects that the pods of its workloads refer to, the Secrets of their
 // ServiceAccounts for pulling images, the Services and NetworkPolicies that select these pods, and the Ingresses to

@@ -26,6 +26,7 @@ type objectID struct {
 
 // workload holds the references of a divided object to other objects.
 type workload struct {
+	in       string // the namespace
 	identity identity
 	by       string // the policy
 	refs     map[reference]bool
@@ -54,7 +55,7 @@ func newWorkload(of *declared.Type, obj *unstructured.Unstructured) workload {
 		return workload{}
 	}
 	is := identity{obj.GroupVersionKind().GroupKind(), obj.GetName()}
-	return workload{identity: is, by: s.by, refs: references(of, obj), pods: of.PodLabels(obj), clusters: s.clusters}
+	return workload{in: obj.GetNamespace(), identity: is, by: s.by, refs: references(of, obj), pods: of.PodLabels(obj), clusters: s.clusters}
 }
 
 // index maps namespaces to their workloads, and parents to the clusters of their shards.
@@ -146,9 +147,14 @@ func (x *index) setWorkload(at objectID, now workload) (before workload) {
 func (x *index) placedBy(policy types.NamespacedName) (list []workload) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, w := range x.namespaces[policy.Namespace] {
-		if w.by == policy.Name {
-			list = append(list, w)
+	for namespace, in := range x.namespaces {
+		if policy.Namespace != "" && namespace != policy.Namespace {
+			continue
+		}
+		for _, w := range in {
+			if w.by == placedBy(policy) {
+				list = append(list, w)
+			}
 		}
 	}
 	return list

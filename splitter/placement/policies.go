@@ -17,13 +17,16 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// policy is a PlacementPolicy, or the default policy of the Options.
+// policy is a PlacementPolicy, a ClusterPlacementPolicy, or the default policy of the Options.
 type policy struct {
-	name     string
+	name     string // as in PlacedByAnnotation
 	spec     v1alpha1.PlacementPolicySpec
 	selector labels.Selector // nil: all divided objects
 	err      error
 	version  string
+
+	// namespaces selects the namespaces of a ClusterPlacementPolicy; nil: all.
+	namespaces labels.Selector
 }
 
 func newPolicy(name string, spec v1alpha1.PlacementPolicySpec) policy {
@@ -45,9 +48,10 @@ func (p policy) selects(obj *unstructured.Unstructured, divided bool) bool {
 }
 
 // policies holds the PlacementPolicies of all namespaces, sorted by precedence within each
-// namespace.
+// namespace, and the ClusterPlacementPolicies under the empty namespace.
 type policies struct {
 	otherwise *policy // for objects that no policy selects; may be nil
+	wide      wide
 
 	mu sync.Mutex
 	of map[string][]policy
@@ -70,17 +74,14 @@ func newPolicies(otherwise *v1alpha1.PlacementPolicySpec) (*policies, error) {
 func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.of[key.Namespace], func(q policy) bool { return q.name == key.Name })
+	name := placedBy(key)
+	i := slices.IndexFunc(p.of[key.Namespace], func(q policy) bool { return q.name == name })
 	if i >= 0 && obj != nil && p.of[key.Namespace][i].version == versionOf(obj) {
 		return false // only the status has changed, and the Controller itself writes the status
 	}
-	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == key.Name })
+	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == name })
 	if obj != nil {
-		var typed v1alpha1.PlacementPolicy
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &typed)
-		q := newPolicy(key.Name, typed.Spec)
-		q.err, q.version = cmp.Or(err, q.err), versionOf(obj)
-		list = append(list, q)
+		list = append(list, readPolicy(name, obj))
 	}
 	slices.SortFunc(list, func(a, b policy) int {
 		return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority), cmp.Compare(a.name, b.name))
@@ -92,13 +93,38 @@ func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured)
 	return true
 }
 
+// placedBy returns the value of PlacedByAnnotation for a policy. A ClusterPlacementPolicy has no namespace.
+func placedBy(key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return v1alpha1.PlacedByClusterWide + key.Name
+	}
+	return key.Name
+}
+
+// readPolicy reads a PlacementPolicy, or a ClusterPlacementPolicy, which has a superset of the fields.
+func readPolicy(name string, obj *unstructured.Unstructured) policy {
+	var typed v1alpha1.ClusterPlacementPolicy
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &typed)
+	q := newPolicy(name, typed.Spec.PlacementPolicySpec)
+	if of := typed.Spec.NamespaceSelector; of != nil && obj.GetNamespace() == "" {
+		selector, misread := selectorOf(of)
+		if misread == nil {
+			q.namespaces = selector
+		}
+		err = cmp.Or(err, misread)
+	}
+	q.err, q.version = cmp.Or(err, q.err), versionOf(obj)
+	return q
+}
+
 // versionOf identifies the spec of a policy: its UID and generation.
 func versionOf(obj *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", obj.GetUID(), obj.GetGeneration())
 }
 
-// decides returns the policy that selects an object, or false if no policy does. It fails if any
-// policy of the namespace cannot be read, since the unreadable policy might select the object.
+// decides returns the policy that selects an object, or false if no policy does: the first one of its namespace, else
+// the first ClusterPlacementPolicy, else Options.Default. It fails if a policy that might select the object cannot be
+// read, and does not read the ClusterPlacementPolicies if one of the namespace selects the object.
 func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
 	p.mu.Lock()
 	list := p.of[obj.GetNamespace()]
@@ -112,6 +138,9 @@ func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy
 		if q.selects(obj, divided) {
 			return q, true, nil
 		}
+	}
+	if q, ok, err := p.decidesWide(obj, divided); ok || err != nil {
+		return q, ok, err
 	}
 	if p.otherwise != nil && p.otherwise.selects(obj, divided) {
 		return *p.otherwise, true, nil

@@ -6,6 +6,7 @@ package placement
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,9 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	var again time.Duration
 	f, err := c.observe(k, key, obj, list, &again)
+	if errors.Is(err, errNotKnown) {
+		return 0, nil // Flows, or an event of the namespace, requeues the object
+	}
 	if err != nil {
 		return 0, err
 	}

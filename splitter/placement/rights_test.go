@@ -27,7 +27,7 @@ import (
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var crds []*apiextensionsv1.CustomResourceDefinition
-		for _, name := range []string{"placementpolicies.splitter.atoll.dev", "synctargets.workload.kcp.io"} {
+		for _, name := range []string{"placementpolicies.splitter.atoll.dev", "clusterplacementpolicies.splitter.atoll.dev", "synctargets.workload.kcp.io"} {
 			crd, err := config.CRD(name)
 			require.NoError(t, err)
 			crds = append(crds, crd)
@@ -48,6 +48,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.start(c.Start)
 
 		w.policy("all", "{dependents: true}")
+		w.wide("rest", "{}")
 		w.create(deployments, deployment("web", 1, ", serviceAccountName: x, volumes: [{name: c, configMap: {name: x}}, {name: s, secret: {secretName: x}}, {name: p, persistentVolumeClaim: {claimName: x}}]"))
 		kinds := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "serviceaccounts": "ServiceAccount", "persistentvolumeclaims": "PersistentVolumeClaim", "services": "Service"}
 		for resource, kind := range kinds {

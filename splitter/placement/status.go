@@ -22,9 +22,13 @@ import (
 // report writes the status of a policy: whether the Controller can follow it, and how many clusters
 // it chooses.
 func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	obj, ok := c.policyCache.Get(key)
+	cache, gvr := c.policyCache, gvrOfPolicies
+	if key.Namespace == "" {
+		cache, gvr = c.wide.policies, gvrOfWide
+	}
+	obj, ok := cache.Get(key)
 	clusters, known := c.now()
-	if !ok || !known || c.policyCache.Err() != nil {
+	if !ok || !known || cache.Err() != nil {
 		return 0, nil
 	}
 	chosen, err := c.policies.chooses(key, clusters)
@@ -40,7 +44,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	desired.SetNamespace(key.Namespace)
 	desired.SetName(key.Name)
 	desired.SetUID(obj.GetUID())
-	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
+	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvr).Namespace(key.Namespace), obj, desired, Manager, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return 0, loop.ErrBehind // another client has written: the event of its write requeues the policy
 	}
@@ -114,9 +118,9 @@ func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster
 	}
 	for _, q := range list {
 		switch {
-		case q.name == key.Name && q.err != nil:
+		case q.name == placedBy(key) && q.err != nil:
 			return nil, q.err
-		case q.name == key.Name:
+		case q.name == placedBy(key):
 			return Choose(q.spec, "", clusters, names)
 		}
 	}

@@ -5,7 +5,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -142,15 +141,19 @@ func (u *undivided) err() error {
 	return nil
 }
 
-// belonging returns the objects of a namespace that belong to one of the workloads, sorted, each with its workload.
-func (u *undivided) belonging(namespace string, workloads []workload) (list []string) {
+// belonging returns the objects that belong to one of the workloads, sorted, each with its workload. It gives their
+// namespaces if the policy has no namespace itself.
+func (u *undivided) belonging(policy string, workloads []workload) (list []string) {
 	u.mu.Lock()
-	in := maps.Clone(u.of[namespace])
-	u.mu.Unlock()
-	for id, belongs := range in {
-		for _, w := range workloads {
+	defer u.mu.Unlock()
+	for _, w := range workloads {
+		prefix := ""
+		if policy == "" {
+			prefix = w.in + "/"
+		}
+		for id, belongs := range u.of[w.in] {
 			if belongs(w) {
-				list = append(list, fmt.Sprintf("%s %s (of %s %s)", id.kind, id.name, w.identity.kind.Kind, w.identity.name))
+				list = append(list, fmt.Sprintf("%s %s%s (of %s %s%s)", id.kind, prefix, id.name, w.identity.kind.Kind, prefix, w.identity.name))
 			}
 		}
 	}
@@ -165,7 +168,8 @@ func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 	workloads := !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
 	switch before := presentCondition(obj, v1alpha1.ConditionDependentsPlaced); {
 	case apierrors.IsForbidden(unread), unread == nil && workloads:
-		left := c.undivided.belonging(obj.GetNamespace(), c.index.placedBy(loop.KeyOf(obj)))
+		workloads := c.index.placedBy(loop.KeyOf(obj))
+		left := c.undivided.belonging(obj.GetNamespace(), workloads)
 		return []any{dependentsVerdict(obj, left, unread)}
 	case before != nil:
 		return []any{before}

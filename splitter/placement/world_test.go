@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,17 +86,30 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 }
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
-	crd, err := config.CRD("placementpolicies.splitter.atoll.dev")
-	if err != nil {
-		return nil, err
-	}
-	return regiontest.Compile(crd)
+	return compile("placementpolicies.splitter.atoll.dev", "clusterplacementpolicies.splitter.atoll.dev")
 })
+
+func compile(names ...string) (*regiontest.Definitions, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range names {
+		crd, err := config.CRD(name)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
+	}
+	return regiontest.Compile(crds...)
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	types, err := compiled()
 	require.NoError(t, err)
+	return worldOf(t, types)
+}
+
+func worldOf(t *testing.T, types *regiontest.Definitions) *world {
+	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{History: 100000, Definitions: types})
 	t.Cleanup(s.Close)
 	api, err := atollregion.APIFor(s.Config())

@@ -26,6 +26,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ClusterDaemonSet{}, &ClusterDaemonSetList{},
 		&PlacementPolicy{}, &PlacementPolicyList{},
 		&WorkloadType{}, &WorkloadTypeList{},
+		&ClusterPlacementPolicy{}, &ClusterPlacementPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -71,9 +71,14 @@ const (
 	// clusters.
 	DivisionAnnotation = "splitter.atoll.dev/division"
 
-	// PlacedByAnnotation names the policy that decided: a PlacementPolicy, PlacedByDefault or
+	// PlacedByAnnotation names the policy that decided: a PlacementPolicy of the object's namespace,
+	// PlacedByClusterWide and the name of a ClusterPlacementPolicy, PlacedByDefault or
 	// PlacedByReference.
 	PlacedByAnnotation = "splitter.atoll.dev/placed-by"
+
+	// PlacedByClusterWide precedes the name of a ClusterPlacementPolicy. No PlacementPolicy can have
+	// a name with a slash.
+	PlacedByClusterWide = "ClusterPlacementPolicy/"
 
 	// PlacedByDefault is for objects that no policy selects: no PlacementPolicy can have that
 	// name.
