@@ -86,7 +86,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"a policy reports only what belongs to its own workloads", "it reports what belongs to those of any policy",
-		"index.go", "		if w.by == policy.Name {\n", "		if w.by != \"\" {\n", "TestUndividedObjectsAreReported",
+		"index.go", "			if w.by == placedBy(policy) {\n", "			if w.by != \"\" {\n", "TestUndividedObjectsAreReported",
 	},
 	{
 		"objects that cannot be read are not reported as placed", "they are",

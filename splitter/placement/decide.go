@@ -40,6 +40,8 @@ func (f facts) decide() (after state, ok bool, err error) {
 	var wanted []string
 	var none bool // the desired state is no cluster at all
 	switch {
+	case f.policy != nil && f.policy.spec.Suspend:
+		return state{}, false, nil
 	case f.policy != nil:
 		if wanted, err = f.chosen(); err != nil {
 			return state{}, false, fmt.Errorf("placement: %s: %w", f.policy.name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
@@ -70,5 +71,20 @@ func TestDecide(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, []string{"b"}, after.clusters)
+	})
+}
+
+// Whatever the state of an object and the policy, a suspended policy changes nothing.
+func TestASuspendedPolicyDecidesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := drawSpec(t)
+		spec.Suspend = true
+		p := newPolicy("p", spec)
+		f := facts{obj: drawObject(t), clusters: drawClusters(t), policy: &p, divided: rapid.Bool().Draw(t, "divided"), fresh: rapid.Bool().Draw(t, "fresh"), held: func(string) bool { return false }}
+		f.before, f.placed, _ = read(f.obj)
+		f.occupied = f.before.clusters
+		_, ok, err := f.decide()
+		require.NoError(t, err)
+		require.False(t, ok)
 	})
 }

@@ -75,9 +75,12 @@ func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
+	suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
 	switch {
 	case err != nil:
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, err.Error()
+	case suspended:
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonSuspended, "spec.suspend is set: placed objects stay in their clusters, and others wait"
 	case mode == string(v1alpha1.PlacementNone):
 		message = "mode None places nothing"
 	case clusters == 0:

@@ -17,8 +17,8 @@ const (
 	//   - True: it does, can, or is (reason Complete).
 	//   - False: clusters lack replicas (ClustersNotReady), no cluster is
 	//     chosen (NoClusters), a selector or template cannot be used or a
-	//     WorkloadType has a fault (Invalid), or another object has the name of a
-	//     Deployment (NameTaken).
+	//     WorkloadType has a fault (Invalid), another object has the name of a
+	//     Deployment (NameTaken), or a PlacementPolicy is suspended (Suspended).
 	//   - Unknown: clusters are unreachable (ClustersUnknown), or nothing was
 	//     observed yet (Pending).
 	ConditionReady ConditionType = "Ready"
@@ -49,6 +49,9 @@ const (
 	// ReasonNameTaken: an object that is not the ClusterDaemonSet's has the name
 	// of its Deployment for a cluster.
 	ReasonNameTaken ConditionReason = "NameTaken"
+	// ReasonSuspended: the PlacementPolicy has spec.suspend. Its objects stay in
+	// their clusters, and objects that are in no cluster wait.
+	ReasonSuspended ConditionReason = "Suspended"
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
 	// the whole workload and cannot be divided over its clusters.
 	ReasonUndivided ConditionReason = "Undivided"

@@ -62,6 +62,13 @@ type PlacementPolicySpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
+	// Suspend stops the policy: objects that it selects stay in their clusters,
+	// with their shares, and objects that are in no cluster wait. The Splitter
+	// still divides a workload over the clusters that it has.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
 	// MaxClusters bounds the number of clusters. Zero is no bound.
 	//
 	// +optional
