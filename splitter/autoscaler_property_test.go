@@ -99,8 +99,7 @@ func (m *autoscaledModel) cutShards(t require.TestingT) bool {
 		require.NoError(t, unstructured.SetNestedField(m.parent.Object, n, "spec", "replicas"))
 		return true
 	}
-	kind, _ := Deployments().(Kind)
-	_, want, err := s.cutScaled(kind, m.parent, Demand{UID: "u", Mode: of.mode}, of.shares, shards)
+	_, want, err := s.cutScaled(Deployments(), m.parent, Demand{UID: "u", Mode: of.mode}, of.shares, shards)
 	require.NoError(t, err)
 	return m.write(m.shards, want)
 }

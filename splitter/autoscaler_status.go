@@ -26,7 +26,7 @@ func (a autoscalers) Fold(autoscaler *unstructured.Unstructured, parts []Shard) 
 	if metrics := foldMetrics(parts); metrics != nil {
 		status["currentMetrics"] = metrics
 	}
-	status["conditions"] = scalingConditions(autoscaler, parts)
+	status["conditions"] = scalingConditions(parts)
 	return status, nil
 }
 
@@ -55,7 +55,7 @@ func lastScaled(parts []Shard) (last string) {
 
 // scalingConditions returns the conditions of an autoscaler. AbleToScale and ScalingActive are False if they are False in
 // a cluster. ScalingLimited is True if the clusters want more replicas than maxReplicas, or fewer than minReplicas.
-func scalingConditions(autoscaler *unstructured.Unstructured, parts []Shard) []any {
+func scalingConditions(parts []Shard) []any {
 	if len(parts) == 0 {
 		return []any{condition("ScalingActive", false, "", "ScalingDisabled", "the workload has no replicas, or no cluster may have any")}
 	}

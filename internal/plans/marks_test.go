@@ -20,21 +20,22 @@ import (
 // unwritten lists labels, annotations and finalizers that occur in the source and that no scenario
 // writes. The value tells where each occurs, or which client writes it.
 var unwritten = map[string]string{
-	"atoll.dev/schema-version":         "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
-	"fanout.atoll.dev/release-removal": "a person writes it, with `atollctl`",
-	"fanout.atoll.dev/removal-held":    "why the deletion of an Account is held: a Coordinator writes it on the primary in a peer, under `atoll-fanout`, a Replicator on the Account of a central plane, under `atoll-replicator`",
-	"router.atoll.dev/incomplete":      "in merged lists of a router, never stored",
-	"router.atoll.dev/region":          "in merged lists of a router, never stored",
-	"splitter.atoll.dev/leave-volumes": "a person, or a program that has copied volumes, writes it on a StatefulSet",
-	"splitter.atoll.dev/weight":        "a person writes it on a SyncTarget",
-	"join.atoll.dev/expires":           "`join.NewToken` writes it on the ServiceAccount of a token",
-	"join.atoll.dev/target":            "`join.NewToken` writes it on the ServiceAccount of a token",
-	"join.atoll.dev/token":             "`join.NewToken` writes it on the ServiceAccount of a token",
-	"join.atoll.dev/used-by":           "a join.Approver writes it on the ServiceAccount of a token, under `atoll-join`",
-	"syncer.atoll.dev/abandon":         "a person writes it on a SyncTarget",
-	"atoll.dev/peers":                  "in a file",
-	"atoll.dev/routes":                 "in a file",
-	"atoll.dev/wal":                    "in a file",
+	"atoll.dev/schema-version":          "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
+	"fanout.atoll.dev/release-removal":  "a person writes it, with `atollctl`",
+	"fanout.atoll.dev/removal-held":     "why the deletion of an Account is held: a Coordinator writes it on the primary in a peer, under `atoll-fanout`, a Replicator on the Account of a central plane, under `atoll-replicator`",
+	"router.atoll.dev/incomplete":       "in merged lists of a router, never stored",
+	"router.atoll.dev/region":           "in merged lists of a router, never stored",
+	"splitter.atoll.dev/autoscaler-min": "on shards of an autoscaled workload while replicas move; a Splitter writes it, under `atoll-splitter`",
+	"splitter.atoll.dev/leave-volumes":  "a person, or a program that has copied volumes, writes it on a StatefulSet",
+	"splitter.atoll.dev/weight":         "a person writes it on a SyncTarget",
+	"join.atoll.dev/expires":            "`join.NewToken` writes it on the ServiceAccount of a token",
+	"join.atoll.dev/target":             "`join.NewToken` writes it on the ServiceAccount of a token",
+	"join.atoll.dev/token":              "`join.NewToken` writes it on the ServiceAccount of a token",
+	"join.atoll.dev/used-by":            "a join.Approver writes it on the ServiceAccount of a token, under `atoll-join`",
+	"syncer.atoll.dev/abandon":          "a person writes it on a SyncTarget",
+	"atoll.dev/peers":                   "in a file",
+	"atoll.dev/routes":                  "in a file",
+	"atoll.dev/wal":                     "in a file",
 }
 
 var literal = regexp.MustCompile("[\"`=]((?:[a-z-]+\\.)*(?:atoll\\.dev|kcp\\.io|kubecarrier\\.io)/[A-Za-z0-9./-]*)[\"`=]")
