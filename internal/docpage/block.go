@@ -16,6 +16,8 @@ type Block struct {
 	Line     int    // of the fence, from 1
 	Language string // of the fence, such as "sh"; may be empty
 	Before   string // the line above the fence
+	Heading  string // the last heading of level 2 above the fence, without its mark
+	Between  string // the lines between the block before and this one, without empty lines
 	Text     string // with a newline after each line
 }
 
@@ -27,18 +29,24 @@ func Blocks(t testing.TB, path string) []Block {
 	require.NoError(t, err)
 	var blocks []Block
 	var open *Block
-	before, n := "", 0
+	before, heading, between, n := "", "", "", 0
 	for line := range strings.Lines(string(page)) {
 		n++
 		text := strings.TrimRight(line, "\r\n")
 		switch {
 		case open == nil && strings.HasPrefix(text, "```"):
-			open = &Block{Line: n, Language: strings.TrimPrefix(text, "```"), Before: before}
+			open = &Block{Line: n, Language: strings.TrimPrefix(text, "```"), Before: before, Heading: heading, Between: between}
+			between = ""
 		case open != nil && text == "```":
 			blocks = append(blocks, *open)
 			open = nil
 		case open != nil:
 			open.Text += text + "\n"
+		case text != "":
+			between += text + "\n"
+			if h, ok := strings.CutPrefix(text, "## "); ok {
+				heading = h
+			}
 		}
 		before = text
 	}

@@ -4,13 +4,16 @@
 package tutorial_test
 
 import (
-	"bufio"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
 // step is a block of commands of a page.
@@ -23,49 +26,32 @@ type step struct {
 
 const notRun = "<!-- not run: "
 
-// steps returns the blocks of commands of a page in Markdown: those of the language sh. A block of the language text
-// right after one has its output. A comment "not run" before one has the reason why it is not run.
-func steps(page string) ([]step, error) {
-	var all []step
-	var heading, skipped, block string
-	var text strings.Builder
-	last := "" // language of the last block, while no other text followed
-	lines := bufio.NewScanner(strings.NewReader(page))
-	for lines.Scan() {
-		line := lines.Text()
-		language, fence := strings.CutPrefix(line, "```")
+// steps returns the blocks of commands of a page: those of the language sh. A block of the language text right after one
+// has its output. A comment "not run" before one has the reason why it is not run.
+func steps(blocks []docpage.Block) (all []step, err error) {
+	last := "" // language of the block before
+	for _, b := range blocks {
 		switch {
-		case block != "" && fence: // the end of a block
-			switch {
-			case block == "sh":
-				all = append(all, step{heading: heading, commands: text.String(), skipped: skipped})
-				skipped = ""
-			case block == "text" && last == "sh":
-				all[len(all)-1].output = text.String()
-			default:
-				return nil, fmt.Errorf("%s: a block %q that is not the output of commands", heading, block)
-			}
-			last, block = block, ""
-			text.Reset()
-		case block != "":
-			text.WriteString(line + "\n")
-		case fence && language == "":
-			return nil, fmt.Errorf("%s: a block without a language", heading)
-		case fence:
-			block = language
-		case strings.HasPrefix(line, notRun):
-			skipped = strings.TrimSuffix(strings.TrimPrefix(line, notRun), " -->")
-		case strings.HasPrefix(line, "## "):
-			heading = strings.TrimPrefix(line, "## ")
-			last = ""
-		case line != "":
-			last = ""
+		case b.Language == "sh":
+			all = append(all, step{heading: b.Heading, commands: b.Text, skipped: skipped(b.Between)})
+		case b.Language == "text" && last == "sh" && b.Between == "":
+			all[len(all)-1].output = b.Text
+		default:
+			return nil, fmt.Errorf("line %d: a block %q that is not the output of commands", b.Line, b.Language)
+		}
+		last = b.Language
+	}
+	return all, nil
+}
+
+// skipped returns the reason in the last comment "not run" of a text, or "".
+func skipped(text string) (reason string) {
+	for line := range strings.Lines(text) {
+		if found, ok := strings.CutPrefix(line, notRun); ok {
+			reason = strings.TrimSuffix(strings.TrimSpace(found), " -->")
 		}
 	}
-	if block != "" {
-		return nil, fmt.Errorf("%s: a block without an end", heading)
-	}
-	return all, lines.Err()
+	return reason
 }
 
 // matches compares an output with that of the page: "..." in a line stands for any text, and as a line for any lines.
@@ -94,8 +80,7 @@ func matches(want, got string) bool {
 }
 
 func TestSteps(t *testing.T) {
-	const fence = "```"
-	all, err := steps(strings.NewReplacer("'''", fence).Replace(`# Page
+	all, err := steps(blocksOf(t, `# Page
 ## One
 <!-- not run: no network -->
 '''sh
@@ -121,10 +106,18 @@ pwd
 		{heading: "One", commands: "ls\n", output: "a\nb\n"},
 		{heading: "Two", commands: "pwd\n"},
 	}, all)
-	for _, bad := range []string{"'''sh\nls\n", "'''\nls\n'''\n", "'''text\na\n'''\n", "'''sh\nls\n'''\nthen\n'''text\na\n'''\n", "'''yaml\na: b\n'''\n"} {
-		_, err := steps(strings.NewReplacer("'''", fence).Replace(bad))
+	for _, bad := range []string{"'''\nls\n'''\n", "'''text\na\n'''\n", "'''sh\nls\n'''\nthen\n'''text\na\n'''\n", "'''yaml\na: b\n'''\n"} {
+		_, err := steps(blocksOf(t, bad))
 		require.Error(t, err, bad)
 	}
+}
+
+// blocksOf returns the blocks of a page, in which three quotes stand for a fence.
+func blocksOf(t *testing.T, page string) []docpage.Block {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(page, "'''", "```")), 0o600))
+	return docpage.Blocks(t, path)
 }
 
 func TestMatches(t *testing.T) {
@@ -145,5 +138,20 @@ func TestMatches(t *testing.T) {
 		{"a\n", "", false},
 	} {
 		require.Equal(t, c.equal, matches(c.want, c.got), "%q %q", c.want, c.got)
+	}
+}
+
+// Each block of the pages is a step or the output of one. This needs no API servers.
+func TestPagesAreSteps(t *testing.T) {
+	for _, name := range []string{"tutorial.md", "operate.md"} {
+		blocks := len(docpage.Blocks(t, filepath.Join("../../../../docs", name)))
+		for _, s := range read(t, name) {
+			require.NotEmpty(t, s.heading, name)
+			blocks--
+			if s.output != "" {
+				blocks--
+			}
+		}
+		require.Zero(t, blocks, name)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atoll-dev/atoll/internal/docpage"
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
@@ -45,9 +46,7 @@ func TestOperate(t *testing.T) {
 // read returns the steps of a page in docs.
 func read(t *testing.T, name string) []step {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("../../../../docs", name))
-	require.NoError(t, err)
-	all, err := steps(string(page))
+	all, err := steps(docpage.Blocks(t, filepath.Join("../../../../docs", name)))
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	return all
