@@ -20,8 +20,8 @@ import (
 // everything except upgraded streams.
 //
 // A cache of the Config syncs when every region has answered once, because a list without a region would look as if its
-// objects were deleted. A controller that must start while a region is away uses the clusters of Clusters instead, or
-// package adapters/multicluster.
+// objects were deleted. A controller that must start while a region is unreachable uses the caches of PartialStart, the
+// clusters of Clusters, or package adapters/multicluster.
 func Config(h http.Handler) *rest.Config {
 	return &rest.Config{Host: "http://all-regions.invalid/regions/*", Transport: transport{h}, QPS: -1}
 }

@@ -15,7 +15,7 @@
 //
 // Config returns a rest.Config for all regions together, from an apiserver.Handler in the same process. A
 // cluster.Cluster, a client.Client or an informer of this Config sees the objects of all regions under names such as
-// db@eu.loodse.
+// db@eu.loodse. PartialStart lets its cache start while a region is unreachable.
 //
 // Loop lets a loop of Atoll run in a manager. Package adapters/multicluster is a Provider for multicluster-runtime.
 //
@@ -25,6 +25,7 @@
 //     informers do not list again, and its clients stay valid.
 //   - A peer that does not answer at the start delays no other peer. It is engaged when it answers.
 //   - A cluster that is engaged has all indexes.
+//   - A cache of Config never takes the objects of an unreachable region for deleted, with and without PartialStart.
 //   - When Start has returned, no goroutine of a cluster is left.
 //
 // # Not guaranteed

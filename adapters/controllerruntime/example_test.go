@@ -107,25 +107,30 @@ func ExampleConfig() {
 	// settings@us.loodse
 }
 
-func inAllRegions(ctx context.Context) error {
-	ring := regiontest.NewRing("peer-a", "peer-b")
-	defer ring.Close()
+// handlerOf returns a handler for the regions eu and us of two peers.
+func handlerOf(ring *regiontest.Ring) (http.Handler, error) {
 	for name, peer := range map[string]region.PeerName{"eu": "peer-a", "us": "peer-b"} {
 		if err := ring.Serve(peer, region.Key{Provider: "loodse", Name: name}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	routes, err := router.New(ring, router.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	single, err := proxy.New(routes, func(*http.Request) (router.Identity, error) {
 		return router.Impersonate(router.User{Name: "alice"}), nil // only this program reaches the handler
 	}, proxy.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	handler, err := apiserver.New(routes, single, apiserver.Options{})
+	return apiserver.New(routes, single, apiserver.Options{})
+}
+
+func inAllRegions(ctx context.Context) error {
+	ring := regiontest.NewRing("peer-a", "peer-b")
+	defer ring.Close()
+	handler, err := handlerOf(ring)
 	if err != nil {
 		return err
 	}
@@ -147,4 +152,38 @@ func inAllRegions(ctx context.Context) error {
 		fmt.Println(o.Name)
 	}
 	return nil
+}
+
+// The cache of all regions starts while a region is unreachable.
+func ExamplePartialStart() {
+	if err := withoutARegion(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// the cache has synced
+	// missing: [us.loodse]
+}
+
+func withoutARegion(ctx context.Context) error {
+	ring := regiontest.NewRing("peer-a", "peer-b")
+	defer ring.Close()
+	handler, err := handlerOf(ring)
+	if err != nil {
+		return err
+	}
+	ring.Partition("peer-b", true)
+	var start controllerruntime.PartialStart
+	all, err := cluster.New(controllerruntime.Config(handler), func(o *cluster.Options) { o.NewCache = start.NewCache })
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- all.Start(ctx) }()
+	if _, err = all.GetCache().GetInformer(ctx, &corev1.ConfigMap{}); err == nil && all.GetCache().WaitForCacheSync(ctx) {
+		fmt.Println("the cache has synced")
+		fmt.Println("missing:", start.Missing())
+	}
+	cancel()
+	return errors.Join(err, <-done)
 }

@@ -145,7 +145,12 @@ var aggregateMutants = []mutant{
 	{
 		"the initial events end once every region has delivered its objects", "one region suffices",
 		"stream.go",
-		"!All().met(outcomes) {", "!BestEffort().met(outcomes) {", "TestAnInformerSeesNoFalseDeletion",
+		"!s.policy.initial().met(outcomes) {", "!BestEffort().met(outcomes) {", "TestAnInformerSeesNoFalseDeletion",
+	},
+	{
+		"an informer needs the regions that have delivered", "one region suffices",
+		"policy.go",
+		"if !ok && p.delivered.has(p.query, k) {", "if !ok && k == (region.Key{}) {", "TestAnInformerStartsWithoutARegion|TestDelivered",
 	},
 	{
 		"no bookmark comes before the initial events have ended", "bookmarks come at any time",

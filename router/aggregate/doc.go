@@ -72,8 +72,9 @@
 //     If the watch cannot resume without a loss (a region left, or no longer has its version), it gets 410 and the
 //     consumer lists again.
 //   - sendInitialEvents: the bookmark that ends the initial events is sent once every region of the Set has delivered its
-//     objects, or does not serve the type. Until then the events of the regions that answer flow. Every bookmark has a
-//     kind.
+//     objects, or does not serve the type. Until then the events of the regions that answer flow. With the policy
+//     [RequireDelivered] it is sent once each region has delivered or failed, and no region is missing that has delivered
+//     before. Every bookmark has a kind.
 //   - If a consumer receives no event for [Options.Patience], the watch ends, and no event is lost. At most one
 //     event per region is held for the consumer.
 //

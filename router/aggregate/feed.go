@@ -72,6 +72,7 @@ type feed struct {
 
 	// Only the stream's goroutine uses these fields.
 	synced bool  // the initial state of the source was delivered
+	noted  bool  // the stream's policy knows that the region has delivered
 	state  State // of the last step
 	err    error
 }

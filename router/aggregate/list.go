@@ -158,9 +158,11 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	l.api.listed(ctx, outcomes)
 	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
 	// Without this condition, a list would be empty if no region listed its objects, as if there were no objects.
-	if policy := policyOf(ctx); !policy.met(outcomes) || !listed {
+	policy := policyOf(ctx).of(l.q)
+	if !policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: policy}
 	}
+	policy.note(outcomes...)
 	l.cursor = cursor{query: l.q.hash(), seed: l.cursor.seed, sources: make([]pinned, len(l.sources))}
 	for i, s := range l.sources {
 		l.cursor.sources[i] = pinned{id: s.id, absent: l.first[i] == nil}

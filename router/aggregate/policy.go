@@ -22,9 +22,11 @@ import (
 // The Policy is a property of a request and not of an API. Only the caller knows whether a list that lacks regions is of
 // use: an informer would treat their objects as deleted.
 type Policy struct {
-	kind     policyKind
-	required []region.Key
-	quorum   int
+	kind      policyKind
+	required  []region.Key
+	quorum    int
+	delivered *Delivered
+	query     string // of the list or watch, for delivered; empty: another request
 }
 
 type policyKind int
@@ -35,6 +37,7 @@ const (
 	kindBestEffort
 	kindRequire
 	kindQuorum
+	kindRequireDelivered
 )
 
 // All requires every region to answer.
@@ -59,8 +62,9 @@ func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 type policyKey struct{}
 
 // WithPolicy returns a context whose lists and gets need the answers that p requires. Without it they need the answers
-// of all regions. Do not use the context for an informer. It has no effect on writes and watches: a watch waits for no
-// region, and the bookmark that ends its initial events always needs all of them.
+// of all regions. Do not use the context for an informer, unless the policy is RequireDelivered. Other policies have no
+// effect on watches: a watch waits for no region, and the bookmark that ends its initial events needs all of them. No policy
+// has an effect on writes.
 func WithPolicy(ctx context.Context, p Policy) context.Context {
 	return context.WithValue(ctx, policyKey{}, p)
 }
@@ -68,6 +72,28 @@ func WithPolicy(ctx context.Context, p Policy) context.Context {
 func policyOf(ctx context.Context) Policy {
 	p, _ := ctx.Value(policyKey{}).(Policy)
 	return p
+}
+
+// of returns the policy for the lists and watches of q.
+func (p Policy) of(q query) Policy {
+	p.query = string(fmt.Appendf(nil, "%q %q %q %q %v", q.namespace, q.types, q.labels, q.fields, q.only))
+	return p
+}
+
+// note remembers the outcomes that the caller of a list or watch gets.
+func (p Policy) note(outcomes ...Outcome) {
+	if p.delivered != nil {
+		p.delivered.note(p.query, outcomes)
+	}
+}
+
+// initial returns the policy for the bookmark that ends initial events: an informer takes the objects that it has not
+// received by then for deleted, so only RequireDelivered may need fewer regions than all.
+func (p Policy) initial() Policy {
+	if p.kind == kindRequireDelivered {
+		return p
+	}
+	return All()
 }
 
 // PartialHeader and PartialParameter are the header and the query parameter by which a client of a server asks for
@@ -78,9 +104,9 @@ const (
 )
 
 // PolicyOf returns the Policy that an HTTP request asks for: BestEffort if its PartialHeader or its PartialParameter is
-// true, and All otherwise. Other values than true and false are a BadRequest.
+// true, and otherwise that of its context (WithPolicy), or All. Other values than true and false are a BadRequest.
 func PolicyOf(r *http.Request) (Policy, error) {
-	p := All()
+	p := policyOf(r.Context())
 	for name, values := range map[string][]string{"header " + PartialHeader: r.Header.Values(PartialHeader), "parameter " + PartialParameter: r.URL.Query()[PartialParameter]} {
 		for _, value := range values {
 			partial, err := strconv.ParseBool(value)
@@ -106,6 +132,8 @@ func (p Policy) String() string {
 		return fmt.Sprintf("require %v", p.required)
 	case kindQuorum:
 		return fmt.Sprintf("quorum of %d", p.quorum)
+	case kindRequireDelivered:
+		return "require delivered"
 	default:
 		return "all"
 	}
@@ -123,6 +151,14 @@ func (p Policy) met(outcomes []Outcome) bool {
 		if ok {
 			n++
 		}
+	}
+	if p.kind == kindRequireDelivered && p.query != "" {
+		for k, ok := range answered {
+			if !ok && p.delivered.has(p.query, k) {
+				return false
+			}
+		}
+		return n > 0
 	}
 	switch p.kind {
 	case kindBestEffort:

@@ -27,6 +27,7 @@ import (
 type stream struct {
 	api             *API
 	q               query
+	policy          Policy
 	encoding        *Encoding // of the objects; nil: they are decoded
 	bookmarks       bool
 	initial         bool // the bookmark that ends the initial events is not sent yet
@@ -63,7 +64,7 @@ func (a *API) watch(ctx context.Context, q query, enc *Encoding, opts metav1.Lis
 		return nil, err
 	}
 	s := &stream{
-		api: a, q: q, encoding: enc, seed: cmp.Or(from.seed, a.opts.Keys.seed()), bookmarks: opts.AllowWatchBookmarks, initial: initial,
+		api: a, q: q, policy: policyOf(ctx).of(q), encoding: enc, seed: cmp.Or(from.seed, a.opts.Keys.seed()), bookmarks: opts.AllowWatchBookmarks, initial: initial,
 		fresh: opts.SendInitialEvents != nil && !initial && len(from.at) == 0,
 		feeds: map[slot]*feed{}, ended: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
 	}
@@ -140,8 +141,12 @@ func (s *stream) members(ctx context.Context) <-chan []Member {
 
 // regroup adapts the watch to the members of the Set. It returns false if the watch must end.
 func (s *stream) regroup(ctx context.Context, members []Member) bool {
-	if !s.follow(ctx, s.api.sources(s.q, members)) || !s.progress(ctx) {
+	sources := s.api.sources(s.q, members)
+	if !s.follow(ctx, sources) || !s.progress(ctx) {
 		return false
+	}
+	if s.policy.delivered != nil && !s.api.opts.Withhold {
+		s.policy.delivered.keep(s.policy.query, sources)
 	}
 	s.fresh = false // a region that joins later delivers all its objects
 	if len(s.from.at) > 0 {
@@ -242,6 +247,10 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	f := n.feed
 	switch n.kind {
 	case watch.Added, watch.Modified, watch.Deleted:
+		if !f.noted {
+			f.noted = true
+			s.policy.note(Outcome{Region: f.source.region, State: OK})
+		}
 		s.at = set(s.at, position{f.source.id, n.at, n.stamp})
 		i, _ := find(s.at, f.source.id)
 		rv, err := version{at: s.at, origin: i, own: n.own, seed: s.seed}.encode(s.api.opts.Keys)
@@ -261,6 +270,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	if n.lost {
 		return s.fail(ctx, expiry(f.source, n.err))
 	}
+	s.policy.note(Outcome{Region: f.source.region, State: n.state})
 	if f.state, f.err = n.state, n.err; n.state == OK {
 		f.synced = true
 		s.at, s.positionChanged = set(s.at, position{f.source.id, n.at, n.stamp}), true
@@ -284,15 +294,15 @@ func expiry(src source, err error) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
 }
 
-// progress sends the bookmark that ends the initial events, once every region has delivered its objects: an informer
-// takes the objects that it has not received by then for deleted. It fails the watch if all regions refuse it.
+// progress sends the bookmark that ends the initial events, once the regions that the policy requires have delivered their
+// objects: an informer takes the objects that it has not received by then for deleted. It fails the watch if all regions refuse it.
 func (s *stream) progress(ctx context.Context) bool {
 	outcomes, began := s.outcomes()
 	refused := len(outcomes) > 0 && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return !o.State.refused() })
 	if refused {
 		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes})
 	}
-	if !s.initial || !began || s.bookmarks && s.kind.Empty() || !All().met(outcomes) {
+	if !s.initial || !began || s.bookmarks && s.kind.Empty() || !s.policy.initial().met(outcomes) {
 		return true
 	}
 	s.initial = false
