@@ -43,8 +43,10 @@ func TestReplicatorPausesAfterAnAbortedAdd(t *testing.T) {
 		require.Positive(t, attempts())
 		before := attempts()
 		require.LessOrEqual(t, before, 4)
+		written := get(t, w.api, resource, "", "acme").GetResourceVersion()
 		time.Sleep(30 * time.Minute)
 		require.InDelta(t, before+30, attempts(), 5)
+		require.Equal(t, written, get(t, w.api, resource, "", "acme").GetResourceVersion(), "attempts that fail for the same reason change no status")
 
 		before = attempts()
 		w.edit(w.api, "acme", func(o *unstructured.Unstructured) {

@@ -102,7 +102,7 @@ func (t *task) removeHome(ctx context.Context, home *observation) (done bool, er
 	// object of Kind.Holds.
 	err = t.do(ctx, "remove", func() (*fanout.Operation, error) { return t.replicator.remove(ctx, t.key, removal) })
 	if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok && !committed {
-		t.message = brief(occupied.Error())
+		t.message = fanout.Message(occupied)
 		return false, errors.Join(err, t.record(ctx, removalHold{holdOccupied, t.message}))
 	}
 	if err != nil && !errors.Is(err, fanout.ErrNotFound) {
@@ -145,7 +145,7 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 			return obj.GetAnnotations()[OriginAnnotation] == string(t.object.GetUID()), nil
 		})
 	if err != nil {
-		t.message = brief(err.Error())
+		t.message = fanout.Message(err)
 		return false, err
 	}
 	var still []region.PeerName

@@ -162,7 +162,7 @@ func (t *task) presence(ctx context.Context, err error) Presence {
 		p.Hold = fanout.RecordedHold(t.object)
 	}
 	if err != nil && p.Message == "" {
-		p.Message = brief(err.Error())
+		p.Message = fanout.Message(err)
 	}
 	t.explain(ctx, &p)
 	return p
@@ -262,19 +262,19 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 	op, err := operation()
 	t.replicator.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.replicator.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {
-		t.reason, t.message = v1alpha1.AccountReasonConflict, brief(held.Error())
+		t.reason, t.message = v1alpha1.AccountReasonConflict, fanout.Message(held)
 		t.failed = true // the attempt reserved the name in some peers, and their events requeue the object
 		return nil
 	}
 	if err != nil {
 		t.failed = true
-		t.message = brief(err.Error())
+		t.message = fanout.Message(err)
 		return err
 	}
 	t.acted = true
 	if op != nil && op.State == fanout.Committed {
 		if behind := op.Peers.Err(); behind != nil {
-			t.message = brief(behind.Error())
+			t.message = fanout.Message(behind)
 		}
 	}
 	return nil
