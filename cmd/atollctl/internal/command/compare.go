@@ -18,8 +18,8 @@ func (s *session) compareAccount() *cobra.Command {
 		Use:   "compare NAME",
 		Short: "Show which peers' copies of an Account differ, and in which fields",
 		Long: `Read an Account in all peers and show, field by field, which peers differ from the
-peer that decides. Nothing is printed if all are equal. If one differs the exit code
-is 5, if a peer cannot be read 4.`,
+peer that decides. If one differs the exit code is 5, if a peer cannot be read 4.
+If all are equal, one line on standard error says so.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			about := subject{account.Kind(), types.NamespacedName{Name: args[0]}}
@@ -47,7 +47,11 @@ is 5, if a peer cannot be read 4.`,
 				return &problem{code: exitViolations, remedy: fmt.Sprintf("see %q", s.program+" operation explain account/"+about.key.Name),
 					err: fmt.Errorf("account %s is not the same in all peers", about.key.Name)}
 			}
-			return s.allNamed(ctx)
+			if err := s.allNamed(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.errOut, "account %s is the same in all peers\n", about.key.Name)
+			return nil
 		}),
 	}
 }
