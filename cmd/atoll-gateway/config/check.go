@@ -67,6 +67,7 @@ func (s *Source) check(f *configfile.Faults) {
 		f.Add("source", fmt.Sprintf("%d of its fields file, directory and central are set", given), "exactly one")
 	}
 	f.Between("source.cacheWait", s.CacheWait, time.Second, 10*time.Minute)
+	f.Between("source.probeInterval", s.ProbeInterval, time.Second, 10*time.Minute)
 	f.Programs("source.execPlugins", s.ExecPlugins)
 }
 

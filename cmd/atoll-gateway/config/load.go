@@ -44,6 +44,7 @@ func (c *Configuration) complete() {
 		c.Log.Requests = new(true)
 	}
 	configfile.DefaultDuration(&c.Source.CacheWait, 10*time.Second)
+	configfile.DefaultDuration(&c.Source.ProbeInterval, 10*time.Second)
 	configfile.DefaultDuration(&c.Limits.AnswerTimeout, 70*time.Second)
 	configfile.DefaultDuration(&c.Limits.Wait, 10*time.Second)
 	configfile.DefaultDuration(&c.Drain.Delay, 5*time.Second)

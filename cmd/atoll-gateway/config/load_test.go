@@ -39,6 +39,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "json", c.Log.Format)
 	require.True(t, *c.Log.Requests)
 	require.Equal(t, 10*time.Second, c.Source.CacheWait.Duration)
+	require.Equal(t, 10*time.Second, c.Source.ProbeInterval.Duration)
 	require.Equal(t, 400, c.Limits.Requests)
 	require.InDelta(t, -1, c.Limits.RegionQPS, 0)
 	require.Equal(t, 5*time.Second, c.Drain.Delay.Duration)
@@ -105,6 +106,7 @@ func TestFaults(t *testing.T) {
 		{"source", map[string]any{}, "source", "0 of its fields"},
 		{"source.directory", "peers", "source", "2 of its fields"},
 		{"source.cacheWait", "1h", "source.cacheWait", "is 1h0m0s"},
+		{"source.probeInterval", "1ms", "source.probeInterval", "is 1ms"},
 		{"source.execPlugins", []any{"aws"}, "source.execPlugins[0]", "not an absolute path"},
 		{"source.execPlugins", []any{"/usr/bin/../bin/aws"}, "source.execPlugins[0]", "not an absolute path"},
 		{"authentication", map[string]any{}, "authentication", "no way to authenticate"},

@@ -66,6 +66,9 @@ type Source struct {
 	CacheDirectory string `json:"cacheDirectory,omitempty"`
 	// CacheWait is how long a start waits for the source before it uses the cache. Default: 10s.
 	CacheWait *metav1.Duration `json:"cacheWait,omitempty"`
+	// ProbeInterval is the time between health probes of a peer that answers, and the longest time until the gateway notices
+	// that a peer answers again. Default: 10s.
+	ProbeInterval *metav1.Duration `json:"probeInterval,omitempty"`
 	// ExecPlugins are the absolute paths of the credential plugins that kubeconfigs may run.
 	ExecPlugins []string `json:"execPlugins,omitempty"`
 }

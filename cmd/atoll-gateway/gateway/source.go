@@ -31,11 +31,15 @@ func (g *Gateway) newRing(context.Context) (err error) {
 		}
 		g.source = g.kept
 	}
-	if g.ring, err = region.NewRing(g.source, region.Options{Observer: g.events.Region(nil)}); err != nil {
+	if g.ring, err = region.NewRing(g.source, ringOptions(s, g.events.Region(nil))); err != nil {
 		return err
 	}
 	g.parts = append(g.parts, g.ring.Start)
 	return nil
+}
+
+func ringOptions(s *config.Source, observer *region.Observer) region.Options {
+	return region.Options{Observer: observer, Probe: region.ProbeOptions{Interval: s.ProbeInterval.Duration}}
 }
 
 func (g *Gateway) newSource(s *config.Source, trust region.Trust) (source region.Source, err error) {
