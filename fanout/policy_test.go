@@ -89,12 +89,9 @@ func (j *judge) refusals(t *testing.T, obj, old *unstructured.Unstructured) (mes
 	if old != nil {
 		operation, before = admission.Update, old
 	}
-	attributes := &admission.VersionedAttributes{
-		Attributes:         admission.NewAttributesRecord(obj, before, gvk, "default", "x", j.kind.Resource, "", operation, nil, false, nil),
-		VersionedKind:      gvk,
-		VersionedObject:    obj,
-		VersionedOldObject: before,
-	}
+	record := admission.NewAttributesRecord(obj, before, gvk, "default", "x", j.kind.Resource, "", operation, nil, false, nil)
+	attributes, err := admission.NewVersionedAttributes(record, gvk, nil) // the objects have this version, so nothing is converted
+	require.NoError(t, err)
 	request := plugincel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(j.kind.Resource), metav1.GroupVersionKind(gvk))
 	ask := func(e plugincel.ConditionEvaluator) []bool {
 		results, left, err := e.ForInput(t.Context(), attributes, request, plugincel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)

@@ -55,6 +55,18 @@ func newJudge(s *apiextensionsv1.JSONSchemaProps) (*judge, error) {
 	return j, nil
 }
 
+// validateMeta calls objectmeta.Validate, which has a context since v0.37.
+func validateMeta(o map[string]any, s *structuralschema.Structural) field.ErrorList {
+	switch validate := any(objectmeta.Validate).(type) {
+	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
+		return validate(nil, o, s, true)
+	case func(context.Context, *field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
+		return validate(context.Background(), nil, o, s, true)
+	default:
+		panic("objectmeta.Validate has changed")
+	}
+}
+
 // admit returns the object as stored, and the fields that were dropped.
 func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 	stored := runtime.DeepCopyJSON(o)
@@ -65,7 +77,7 @@ func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 	}
 	defaulting.Default(stored, j.structural)
 	errs := schemavalidation.ValidateCustomResource(nil, stored, j.validator)
-	errs = append(errs, objectmeta.Validate(nil, stored, j.structural, true)...)
+	errs = append(errs, validateMeta(stored, j.structural)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, j.structural, stored)...)
 	if !j.lax {
 		errs = append(errs, lists(stored, j.structural, nil)...)
