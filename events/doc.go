@@ -24,6 +24,9 @@
 // Objects of other kinds that an account.Replicator replicates get the same Events as Accounts,
 // except Repaired and RepairFailed.
 //
+// With Options.Emit another recorder, such as that of a manager of controller-runtime, writes the
+// Events that it takes.
+//
 // # Guaranteed
 //
 //   - A loop is never delayed: an Event that cannot be written is dropped.

@@ -29,6 +29,10 @@ type Options struct {
 	// Burst is the number of different Events that may be written at once. After a burst the limit
 	// is ten per second. Zero means 200.
 	Burst int
+	// Emit is called with each Event and the API server of its object. If it returns true it has taken the Event, and the
+	// Recorder does not write it; the limits of the Recorder do not apply. It must return quickly, and may be called from
+	// many goroutines. See controllerruntime.Emit. It may be nil.
+	Emit func(api region.API, e Event) bool
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
 	// logr.FromSlogHandler(slog.DiscardHandler).
@@ -141,7 +145,7 @@ func (r *Recorder) Dropped() uint64 {
 
 // Record queues e to be written to api, the API server of its object. It does not block.
 func (r *Recorder) Record(api region.API, e Event) {
-	if r == nil || api == nil || !r.running.Load() {
+	if r == nil || api == nil || !r.running.Load() || r.opts.Emit != nil && r.opts.Emit(api, e) {
 		return
 	}
 	now := time.Now()

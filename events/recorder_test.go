@@ -217,3 +217,22 @@ func TestNobodyIsHeldUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, objects)
 }
+
+// Emit gets each Event first. The Recorder writes only those that Emit does not take.
+func TestEmit(t *testing.T) {
+	var got []string
+	emit := func(_ region.API, e Event) bool {
+		got = append(got, e.About.Name)
+		return e.About.Name == "eu"
+	}
+	inStage(t, Options{Emit: emit}, func(t *testing.T, s *stage) {
+		s.r.Record(s.api, of("eu"))
+		s.r.Record(s.api, of("us"))
+		passes(time.Second)
+		require.Equal(t, []string{"eu", "us"}, got)
+		written := s.events()
+		require.Len(t, written, 1)
+		require.Equal(t, "us", written[0].InvolvedObject.Name)
+		require.Zero(t, s.r.Dropped())
+	})
+}
