@@ -17,7 +17,7 @@
 // cluster.Cluster, a client.Client or an informer of this Config sees the objects of all regions under names such as
 // db@eu.loodse. PartialStart lets its cache start while a region is unreachable.
 //
-// Loop lets a loop of Atoll run in a manager. Package adapters/multicluster is a Provider for multicluster-runtime.
+// Loop lets a loop of Atoll run in a manager, and Emit lets the manager's recorder write Atoll's Events. Package adapters/multicluster is a Provider for multicluster-runtime.
 //
 // # Guaranteed
 //

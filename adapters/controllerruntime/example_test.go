@@ -12,13 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientevents "k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/atoll-dev/atoll/adapters/controllerruntime"
+	"github.com/atoll-dev/atoll/events"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/apiserver"
@@ -186,4 +189,32 @@ func withoutARegion(ctx context.Context) error {
 	}
 	cancel()
 	return errors.Join(err, <-done)
+}
+
+// The recorder of a manager writes the Events about objects in the manager's API server.
+func ExampleEmit() {
+	server := regiontest.NewServer(regiontest.Options{})
+	defer server.Close()
+	plane, err := region.APIFor(server.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ofManager := clientevents.NewFakeRecorder(100) // a real program calls mgr.GetEventRecorder("my-operator")
+	recorder := events.New(events.Options{Emit: controllerruntime.Emit(ofManager, plane)})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- recorder.Start(ctx) }() // mgr.Add(controllerruntime.Loop(recorder.Start))
+
+	observer := recorder.Peers(plane, nil) // for central.PeersOptions
+	for len(ofManager.Events) == 0 {       // Events before Start are dropped
+		observer.Ready(ctx, central.ReadyEvent{Peer: "eu", Before: "True", Status: "False", Reason: "Unreachable", Message: "dial: timeout"})
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(<-ofManager.Events)
+	cancel()
+	if err := <-done; err != nil {
+		fmt.Println(err)
+	}
+	// Output: Warning Unreachable dial: timeout
 }
