@@ -66,7 +66,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a shard is no parent", "it is divided too",
-		"shard.go", "if label == v1alpha1.ParentLabel || label == s.opts.Label ||", "if label == s.opts.Label && label == \"\" ||", "TestOneShardToACluster|TestTheDemo|TestACopyOfAShardIsNoShard",
+		"shard.go", "if label == v1alpha1.ParentLabel || label == v1alpha1.ClusterDaemonSetLabel || label == s.opts.Label ||", "if label == s.opts.Label && label == \"\" ||", "TestOneShardToACluster|TestTheDemo|TestACopyOfAShardIsNoShard",
 	},
 	{
 		"a Conflict at one shard ends the reconcile", "the other shards are written by the same plan",

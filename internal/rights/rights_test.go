@@ -95,8 +95,9 @@ func TestLoops(t *testing.T) {
 		"serviceclusters": {[]string{"atoll-serviceclusters"}, nil},
 	}
 	require.Len(t, LoopNames(), len(want))
+	want["clusterdaemonsets"] = names{[]string{"atoll-clusterdaemonsets"}, []string{"atoll-clusterdaemonsets"}}
 	want["placement"] = names{[]string{"atoll-placement"}, []string{"atoll-placement"}}
-	require.Equal(t, []string{"placement"}, UpstreamLoopNames())
+	require.Equal(t, []string{"clusterdaemonsets", "placement"}, UpstreamLoopNames())
 	for name := range want {
 		for _, central := range []bool{false, true} {
 			cluster, namespaced, ok := Loop(name, Place{Central: central, Namespace: "system"})

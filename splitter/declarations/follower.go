@@ -133,7 +133,7 @@ func (f *Follower) Start(ctx context.Context) error {
 	defer func() { <-cached }()
 	running := &runner{follower: f}
 	defer running.stop()
-	var last map[string]Declaration
+	var last map[string]declaration
 	for ctx.Err() == nil {
 		wait := f.opts.Retry
 		if all, known := f.judge(last); known {
@@ -151,7 +151,7 @@ func (f *Follower) Start(ctx context.Context) error {
 }
 
 // judge returns the judgement about all WorkloadTypes. It returns false while they are not known.
-func (f *Follower) judge(last map[string]Declaration) ([]Declaration, bool) {
+func (f *Follower) judge(last map[string]declaration) ([]declaration, bool) {
 	switch err := f.objects.Err(); {
 	case apierrors.IsNotFound(err) && last == nil:
 		return nil, true // the type is not served
@@ -161,8 +161,8 @@ func (f *Follower) judge(last map[string]Declaration) ([]Declaration, bool) {
 	return judge(f.objects.List(), last, f.refuse), true
 }
 
-func byName(all []Declaration) map[string]Declaration {
-	m := map[string]Declaration{}
+func byName(all []declaration) map[string]declaration {
+	m := map[string]declaration{}
 	for _, d := range all {
 		m[d.Name] = d
 	}
@@ -170,7 +170,7 @@ func byName(all []Declaration) map[string]Declaration {
 }
 
 // effective returns the types that are in effect.
-func (f *Follower) effective(all []Declaration) []v1alpha1.WorkloadTypeSpec {
+func (f *Follower) effective(all []declaration) []v1alpha1.WorkloadTypeSpec {
 	specs := slices.Clone(f.opts.Fixed)
 	for _, d := range all {
 		if d.InEffect != nil {
@@ -257,7 +257,7 @@ func (r *runner) stop() {
 }
 
 // report writes the status of the WorkloadTypes that differ.
-func (f *Follower) report(ctx context.Context, all []Declaration) error {
+func (f *Follower) report(ctx context.Context, all []declaration) error {
 	if f.opts.ReadOnly {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (f *Follower) report(ctx context.Context, all []Declaration) error {
 }
 
 // status returns the WorkloadType with its desired status.
-func (d Declaration) status(obj *unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, error) {
+func (d declaration) status(obj *unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, error) {
 	ready := metav1.Condition{
 		Type: string(v1alpha1.ConditionReady), Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonComplete),
 		Message: loop.Shorten(d.message(), loop.LongestMessage), ObservedGeneration: d.Generation, LastTransitionTime: metav1.NewTime(now),

@@ -19,8 +19,8 @@ import (
 // MaxTypes is the maximum number of WorkloadTypes in effect. A cluster has a few; each costs a watch.
 const MaxTypes = 64
 
-// Declaration is the judgement about one WorkloadType.
-type Declaration struct {
+// declaration is the judgement about one WorkloadType.
+type declaration struct {
 	// Name and Generation are those of the WorkloadType.
 	Name       string
 	Generation int64
@@ -33,9 +33,9 @@ type Declaration struct {
 
 // judge judges all WorkloadTypes. before are the declarations of the last call, by name: the last good spec of an object
 // may not be in its status yet. refuse returns why a spec is rejected.
-func judge(objects []*unstructured.Unstructured, before map[string]Declaration, refuse func(v1alpha1.WorkloadTypeSpec) error) []Declaration {
+func judge(objects []*unstructured.Unstructured, before map[string]declaration, refuse func(v1alpha1.WorkloadTypeSpec) error) []declaration {
 	objects = slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
-	var all []Declaration
+	var all []declaration
 	effective := 0
 	for _, obj := range objects {
 		d := judgeOne(obj, before[obj.GetName()], refuse)
@@ -50,8 +50,8 @@ func judge(objects []*unstructured.Unstructured, before map[string]Declaration, 
 	return all
 }
 
-func judgeOne(obj *unstructured.Unstructured, before Declaration, refuse func(v1alpha1.WorkloadTypeSpec) error) Declaration {
-	d := Declaration{Name: obj.GetName(), Generation: obj.GetGeneration()}
+func judgeOne(obj *unstructured.Unstructured, before declaration, refuse func(v1alpha1.WorkloadTypeSpec) error) declaration {
+	d := declaration{Name: obj.GetName(), Generation: obj.GetGeneration()}
 	var now v1alpha1.WorkloadType
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &now); err != nil {
 		d.Err = err
@@ -60,7 +60,7 @@ func judgeOne(obj *unstructured.Unstructured, before Declaration, refuse func(v1
 		return d
 	}
 	// The last good spec stays, unless it is no longer good: another release may reject it.
-	for _, last := range []Declaration{before, {InEffect: now.Status.Accepted, InEffectGeneration: now.Status.AcceptedGeneration}} {
+	for _, last := range []declaration{before, {InEffect: now.Status.Accepted, InEffectGeneration: now.Status.AcceptedGeneration}} {
 		if last.InEffect != nil && check(obj.GetName(), *last.InEffect, refuse) == nil {
 			d.InEffect, d.InEffectGeneration = last.InEffect, last.InEffectGeneration
 			return d
@@ -82,7 +82,7 @@ func check(name string, spec v1alpha1.WorkloadTypeSpec, refuse func(v1alpha1.Wor
 }
 
 // message returns the text of the condition Ready.
-func (d Declaration) message() string {
+func (d declaration) message() string {
 	if d.Err == nil {
 		return "the declaration is in effect"
 	}
