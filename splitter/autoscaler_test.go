@@ -161,7 +161,7 @@ func TestAutoscaler(t *testing.T) {
 		w.rest()
 		require.Empty(t, w.writes(), "nothing is written after a restart")
 
-		// Without the autoscaler, the workload has a fixed number of replicas, and no replica moves.
+		// Without the autoscaler, the workload keeps its number of replicas.
 		require.NoError(t, w.of(autoscalers).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		w.rest()
 		w.run(4, nil)

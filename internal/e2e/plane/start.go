@@ -102,6 +102,7 @@ func controllerManagerArguments() []string {
 		// KWOK's nodes send no heartbeats. With the default grace period, the nodes would count as
 		// unhealthy for a moment after a minute, and their pods would stay unready for ever.
 		"--node-monitor-grace-period=24h",
+		"--horizontal-pod-autoscaler-sync-period=2s", // 15 seconds by default
 		"--root-ca-file=ca.crt",
 		"--cluster-signing-cert-file=ca.crt",
 		"--cluster-signing-key-file=ca.key",

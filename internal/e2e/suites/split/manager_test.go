@@ -146,7 +146,7 @@ func runManager(ctx context.Context, dir string) error {
 	}
 	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
 		Kinds:     []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
-		Followers: []splitter.Follower{splitter.DisruptionBudgets()}, Turn: 10 * time.Second,
+		Followers: []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()}, Turn: 10 * time.Second,
 		Place: place, Grace: periods.Grace, Rejoin: periods.Rejoin,
 		Finalize: os.Getenv(placed) != "", // TestChaos runs with it, TestSplit without
 		Observer: &splitter.Observer{Divided: func(ctx context.Context, e splitter.DividedEvent) {

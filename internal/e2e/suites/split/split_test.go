@@ -50,6 +50,7 @@ func TestSplit(t *testing.T) {
 		{"every cluster", (*world).everyCluster},
 		{"rollout", (*world).rollout},
 		{"evictions", (*world).evictions},
+		{"autoscaler", (*world).autoscaler},
 		{"kills", (*world).kills},
 		{"end", (*world).end},
 		{"demo", (*world).demo},
