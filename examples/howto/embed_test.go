@@ -107,7 +107,7 @@ func Example_embed() {
 	journal, err2 := wal.Open(filepath.Join(dir, "operations.db"), wal.Options{})
 	crds, err3 := config.TypedCRDs()
 	if err := errors.Join(err1, err2, err3, ring.AddCRDs(crds...)); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	defer func() { _ = journal.Close() }()
 
@@ -123,32 +123,32 @@ func Example_embed() {
 	}}
 	usEast, err := ring.Conn("us-east")
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	if _, err := usEast.Dynamic().Resource(configMaps).Namespace("default").Create(ctx, acme, metav1.CreateOptions{}); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	select {
 	case name := <-added:
 		fmt.Println("added:", name)
 	case err := <-ended:
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	accounts := accountv1alpha1.GroupVersion.WithResource("accounts")
 	for peer := range ring.Snapshot().Peers() {
 		conn, err := ring.Conn(peer.Name)
 		if err != nil {
-			log.Fatal(err)
+			log.Panic(err)
 		}
 		account, err := conn.Dynamic().Resource(accounts).Get(ctx, "acme", metav1.GetOptions{})
 		if err != nil {
-			log.Fatal(err)
+			log.Panic(err)
 		}
 		fmt.Println(peer.Name, account.GetName())
 	}
 	cancel()
 	if err := <-ended; err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	// Unordered output:
 	// added: acme

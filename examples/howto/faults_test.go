@@ -23,12 +23,12 @@ func Example_faults() {
 	defer server.Close()
 	client, err := dynamic.NewForConfig(server.Config())
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	ctx := context.Background()
 	objects := client.Resource(configMaps).Namespace("default")
 	if _, err := objects.Create(ctx, greetingFor("Ada"), metav1.CreateOptions{}); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	server.Inject(
 		regiontest.Fault{Verb: "update", Resource: configMaps.GroupResource(), Do: regiontest.Refuse(http.StatusConflict)},

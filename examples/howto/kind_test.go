@@ -120,17 +120,17 @@ spec:
 func Example_kind() {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(cachesCRD), crd); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	server := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
 	defer server.Close()
 	api, err := region.APIFor(server.Config())
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	split, err := splitter.New(api, splitter.StaticClusters("eu-1", "us-1"), splitter.Options{Kinds: []splitter.Kind{caches{}}})
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -139,7 +139,7 @@ func Example_kind() {
 	err = useCaches(ctx, api.Dynamic().Resource(caches{}.Resource()).Namespace("default"))
 	cancel()
 	if err := errors.Join(err, <-ended); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	// Output:
 	// sessions--eu-1: 15 GiB

@@ -46,12 +46,12 @@ func Example_placement() {
 	web.SetAnnotations(map[string]string{"example.com/zones": "a,b"})
 	demand, shares, err := inZones(web, clusters)
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	demand.Replicas = 9 // a Splitter sets it from the workload
 	plan, err := splitter.Divide(demand, shares)
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	fmt.Println(plan.Shards, plan.Reasons)
 	// Output:

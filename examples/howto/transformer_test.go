@@ -59,7 +59,7 @@ func Example_transformer() {
 		Observer:  &syncer.Observer{Wrote: func(_ context.Context, e syncer.WriteEvent) { wrote <- e }},
 	})
 	if err := errors.Join(err1, err2, err3); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -68,7 +68,7 @@ func Example_transformer() {
 
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	if _, err := up.Dynamic().Resource(deployments).Namespace("default").Create(ctx, webDeployment(), metav1.CreateOptions{}); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	for e := range wrote {
 		if e.Write == syncer.WriteCreate && e.Resource == deployments.GroupResource() {
@@ -78,7 +78,7 @@ func Example_transformer() {
 	for _, side := range []region.API{up, down} {
 		web, err := side.Dynamic().Resource(deployments).Namespace("default").Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
-			log.Fatal(err)
+			log.Panic(err)
 		}
 		fmt.Println(imageOf(web))
 	}
@@ -89,7 +89,7 @@ func Example_transformer() {
 
 	cancel()
 	if err := <-ended; err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	// Output:
 	// web:1
