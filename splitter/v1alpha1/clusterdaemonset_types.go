@@ -41,8 +41,8 @@ type ClusterDaemonSetSpec struct {
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// ClusterSelector chooses clusters by the labels of their SyncTargets. An
-	// empty one chooses all. A cluster that drains is not chosen, and an
-	// unschedulable one only if it has the Deployment already.
+	// empty one chooses all. A draining cluster is not chosen, and an
+	// unschedulable cluster only if it has the Deployment already.
 	//
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`

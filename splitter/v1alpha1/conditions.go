@@ -11,10 +11,11 @@ type ConditionReason string
 
 const (
 	// ConditionReady reports whether a ClusterDaemonSet runs on all its
-	// clusters, whether a PlacementPolicy can be followed, or whether the spec
-	// of a WorkloadType is in effect.
+	// clusters, whether a PlacementPolicy can be followed, or whether the
+	// present spec of a WorkloadType is in effect.
 	//
-	//   - True: it does, can, or is (reason Complete).
+	//   - True: the ClusterDaemonSet runs, the policy can be followed, or the
+	//     spec is in effect (reason Complete).
 	//   - False: clusters lack replicas (ClustersNotReady), no cluster is
 	//     chosen (NoClusters), a selector or template cannot be used or a
 	//     WorkloadType has a fault (Invalid), another object has the name of a
@@ -46,8 +47,8 @@ const (
 	// ClusterDaemonSet does not match its selector or is rejected, or a
 	// WorkloadType has a fault.
 	ReasonInvalid ConditionReason = "Invalid"
-	// ReasonNameTaken: an object that is not the ClusterDaemonSet's has the name
-	// of its Deployment for a cluster.
+	// ReasonNameTaken: another client's object has the name that the
+	// ClusterDaemonSet's Deployment for a cluster would have.
 	ReasonNameTaken ConditionReason = "NameTaken"
 	// ReasonSuspended: the PlacementPolicy has spec.suspend. Its objects stay in
 	// their clusters, and objects that are in no cluster wait.

@@ -19,8 +19,8 @@ const (
 	ClusterAnnotation = "splitter.atoll.dev/cluster"
 
 	// ClusterDaemonSetLabel is the label of a Deployment that carries out a ClusterDaemonSet in one
-	// cluster: the UID of the ClusterDaemonSet. ParentAnnotation and ClusterAnnotation have the names.
-	// A Splitter leaves such a Deployment alone.
+	// cluster: the UID of the ClusterDaemonSet. The Deployment also has ParentAnnotation, with the name
+	// of the ClusterDaemonSet, and ClusterAnnotation. A Splitter leaves such a Deployment alone.
 	ClusterDaemonSetLabel = "splitter.atoll.dev/clusterdaemonset"
 
 	// ShardsFinalizer keeps a parent until its shards are gone.

@@ -64,7 +64,7 @@ type PlacementPolicySpec struct {
 
 	// Suspend stops the policy: objects that it selects stay in their clusters,
 	// with their shares, and objects that are in no cluster wait. The Splitter
-	// still divides a workload over the clusters that it has.
+	// still divides each workload over the clusters where it is placed.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

@@ -9,9 +9,9 @@ import (
 
 // WorkloadType declares where the objects of one type have the fields that
 // splitters, placement controllers and syncers read: the replicas, the pod
-// templates, the references to other objects, and the status. The type is one
-// of workloads, or of objects that scale workloads. Its name is that of the
-// type's CustomResourceDefinition: RESOURCE.GROUP.
+// templates, the references to other objects, and the status. The objects of
+// the type are workloads, or scale workloads. The name of a WorkloadType is that
+// of the type's CustomResourceDefinition: RESOURCE.GROUP.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,19 +41,21 @@ type WorkloadTypeSpec struct {
 	// Resource is the type. It cannot be changed, except for its version.
 	Resource WorkloadResource `json:"resource"`
 
-	// Division is how an object of the type is given to clusters: Replicas (its
-	// replicas are divided), EveryCluster (each cluster gets a shard with the
-	// same spec), OneCluster (one cluster gets a shard) or None (the type is
-	// declared only for its scaleTarget).
+	// Division is how the splitter divides an object of the type: Replicas (each
+	// cluster gets a shard with a part of the replicas), EveryCluster (each
+	// cluster gets a shard with the same spec), OneCluster (one cluster gets a
+	// shard) or None (no cluster gets one: the type is declared only for its
+	// scaleTarget).
 	//
 	// +optional
 	// +kubebuilder:default=Replicas
 	Division WorkloadDivision `json:"division,omitempty"`
 
 	// Replicas is the path of the desired number of replicas. An object
-	// without this field has one replica. Absent is spec.replicas if division
-	// is Replicas, and no replicas otherwise. Syncers leave the field of an
-	// object to an autoscaler that targets it.
+	// without this field has one replica. If no path is given, it is
+	// spec.replicas with the division Replicas; with another division the type
+	// has no replicas. While an autoscaler targets an object, syncers do not
+	// write this field in the cluster.
 	//
 	// +optional
 	Replicas FieldPath `json:"replicas,omitempty"`
@@ -75,8 +77,8 @@ type WorkloadTypeSpec struct {
 	Templates []FieldPath `json:"templates,omitempty"`
 
 	// Selector is the path of the selector of the pods: a LabelSelector, or a
-	// map of labels. Without a pod template, the labels that it requires count
-	// as those of the pods.
+	// map of labels. If no pod template has labels, the labels that the
+	// selector requires count as the labels of the pods.
 	//
 	// +optional
 	Selector FieldPath `json:"selector,omitempty"`
@@ -97,7 +99,7 @@ type WorkloadTypeSpec struct {
 	Status WorkloadStatusPaths `json:"status,omitzero"`
 
 	// ScaleTarget declares that the objects of the type scale a workload, as a
-	// HorizontalPodAutoscaler does. Absent: they do not.
+	// HorizontalPodAutoscaler does. Absent: they scale no workload.
 	//
 	// +optional
 	ScaleTarget *WorkloadScaleTarget `json:"scaleTarget,omitempty"`
@@ -199,14 +201,16 @@ type WorkloadStatusPaths struct {
 	// +optional
 	Ready FieldPath `json:"ready,omitempty"`
 
-	// Available is the path of the number of available pods. A replica moves
-	// to another cluster only if another one is available. Absent: see health.
+	// Available is the path of the number of available pods. A replica leaves a
+	// cluster only when a replica in another cluster is available. If no path is
+	// given, health determines which replicas are available.
 	//
 	// +optional
 	Available FieldPath `json:"available,omitempty"`
 
 	// ObservedGeneration is the field with the generation that the type's
-	// controller has observed. Absent: there is no such field.
+	// controller has observed. Absent: the type has no such field, and a spec
+	// counts as observed once the splitter has written it.
 	//
 	// +optional
 	ObservedGeneration *ObservedGenerationPath `json:"observedGeneration,omitempty"`
@@ -229,16 +233,16 @@ type WorkloadStatusPaths struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []FoldedCondition `json:"conditions,omitempty"`
 
-	// Health is how a healthy shard is recognized. If available is absent, all
-	// replicas of a healthy shard count as available, and those of other
-	// shards do not.
+	// Health is the rule that decides whether a shard is healthy. If available
+	// is absent, all replicas of a healthy shard count as available, and no
+	// replica of an unhealthy one does.
 	//
 	// +optional
 	Health *HealthRule `json:"health,omitempty"`
 
-	// Add are the conditions that the splitter adds: Available, Placed,
-	// Duplicated and Scheduled. The schema and the readers of the type must
-	// accept them.
+	// Add lists conditions that the splitter computes itself and adds to the
+	// status: Available, Placed, Duplicated and Scheduled. List only those that
+	// the schema of the type, and the programs that read its status, accept.
 	//
 	// +optional
 	// +listType=set
@@ -285,9 +289,9 @@ type FoldedField struct {
 	// Path is the path of the field.
 	Path FieldPath `json:"path"`
 
-	// Fold is how: Sum of numbers, Latest of times in RFC 3339, Same (the value
-	// that all shards have, else absent), Worst of texts by order, or Join of
-	// lists.
+	// Fold is how the field is computed: Sum (of numbers), Latest (of times in
+	// RFC 3339), Same (the value that all shards have; absent if they differ),
+	// Worst (of texts, by order) or Join (of lists).
 	Fold FieldFold `json:"fold"`
 
 	// Always writes a sum even if it is zero, for fields that the schema
@@ -296,9 +300,9 @@ type FoldedField struct {
 	// +optional
 	Always bool `json:"always,omitempty"`
 
-	// Order lists the texts for Worst, the worst first. Other texts count as
-	// worse than all of them. A shard without the field makes it absent, except
-	// if another shard has the first text.
+	// Order lists the texts for Worst, the worst first. A text that is not
+	// listed counts as worse than all of them. If a shard lacks the field, the
+	// parent lacks it too, unless another shard has the first text.
 	//
 	// +optional
 	// +listType=atomic
@@ -335,9 +339,9 @@ type FoldedCondition struct {
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
 
-	// Fold is how: All (True if it is True in all shards; for conditions such
-	// as Ready) or Any (True if it is True in one shard; for conditions such as
-	// ReplicaFailure).
+	// Fold is how the condition is computed: All (True if it is True in all
+	// shards; for conditions such as Ready) or Any (True if it is True in at
+	// least one shard; for conditions such as ReplicaFailure).
 	//
 	// +optional
 	// +kubebuilder:default=All
@@ -350,9 +354,9 @@ type FoldedCondition struct {
 type ConditionFold string
 
 const (
-	// FoldAll: True if it is True in all shards.
+	// FoldAll makes the condition True if it is True in all shards.
 	FoldAll ConditionFold = "All"
-	// FoldAny: True if it is True in one shard.
+	// FoldAny makes the condition True if it is True in at least one shard.
 	FoldAny ConditionFold = "Any"
 )
 
@@ -368,12 +372,13 @@ type HealthRule struct {
 	// +kubebuilder:validation:MaxLength=316
 	Condition string `json:"condition,omitempty"`
 
-	// Path is the path of a text in the status.
+	// Path is the path of a text in the status. Values lists the texts that mean
+	// healthy.
 	//
 	// +optional
 	Path FieldPath `json:"path,omitempty"`
 
-	// Values are the texts at path of healthy shards.
+	// Values are the texts at path that mean that the shard is healthy.
 	//
 	// +optional
 	// +listType=set
@@ -395,7 +400,8 @@ const (
 	AddAvailable AddedCondition = "Available"
 	// AddPlaced reports whether all replicas are placed.
 	AddPlaced AddedCondition = "Placed"
-	// AddDuplicated reports that replicas may run twice, after the loss of a cluster.
+	// AddDuplicated reports that replicas may run twice, because their cluster
+	// was lost and another one runs them too.
 	AddDuplicated AddedCondition = "Duplicated"
 	// AddScheduled reports pods for which a cluster has no node.
 	AddScheduled AddedCondition = "Scheduled"
@@ -403,18 +409,18 @@ const (
 
 // WorkloadScaleTarget is the reference of a scaling object to its workload.
 type WorkloadScaleTarget struct {
-	// Path is the path of an object with apiVersion, kind and name, such as
-	// spec.scaleTargetRef.
+	// Path is the path of the reference, a field with apiVersion, kind and name,
+	// such as spec.scaleTargetRef.
 	Path FieldPath `json:"path"`
 
-	// APIVersion is that of references without one.
+	// APIVersion is the apiVersion of the workload if the reference has none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind is that of references without one.
+	// Kind is the kind of the workload if the reference has none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -424,8 +430,8 @@ type WorkloadScaleTarget struct {
 
 // WorkloadTypeStatus is the observed state of a WorkloadType.
 type WorkloadTypeStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is
-	// about.
+	// ObservedGeneration is the generation of the spec that the condition Ready
+	// reports about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -438,8 +444,8 @@ type WorkloadTypeStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Accepted is the last spec without a fault. It is in effect, also after a
-	// change that has one. It has the form of spec.
+	// Accepted is the last spec without a fault. It stays in effect if a later
+	// spec has a fault. It has the form of spec.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
