@@ -57,7 +57,7 @@ type Controller struct {
 	copies   *loop.Objects // their Deployments
 	index    *index
 	queue    *loop.Queue
-	taken    sync.Map // keys of Deployments whose names other objects had when a create failed
+	taken    sync.Map // keys of Deployments that could not be created because other objects had their names
 
 	mu    sync.Mutex
 	list  []splitter.Cluster
@@ -136,8 +136,8 @@ func (c *Controller) setChanged(key types.NamespacedName) {
 	c.add(key)
 }
 
-// copyChanged requeues the ClusterDaemonSets that a Deployment belongs to by its name, belonged to before, and has the
-// label of.
+// copyChanged requeues up to three ClusterDaemonSets after a change of a Deployment: the one to which the Deployment
+// belongs by its name, the one to which it belonged before, and the one whose UID is in its label.
 func (c *Controller) copyChanged(key types.NamespacedName) {
 	now := ""
 	if obj, ok := c.copies.Get(key); ok {

@@ -41,7 +41,7 @@ func newCopy(set *unstructured.Unstructured, cluster, label string) *unstructure
 }
 
 // setOf returns the name of the ClusterDaemonSet that a Deployment belongs to, empty if it belongs to none. A
-// Deployment that has the marks, but not the name that goes with them, belongs to none.
+// Deployment whose name is not the one that its annotations require belongs to none.
 func setOf(obj *unstructured.Unstructured) string {
 	set, cluster := obj.GetAnnotations()[v1alpha1.ParentAnnotation], clusterOf(obj)
 	if obj.GetLabels()[v1alpha1.ClusterDaemonSetLabel] == "" || obj.GetName() != splitter.ShardName(set, cluster) {

@@ -12,16 +12,16 @@
 //	c, err := clusterdaemonset.New(api, splitter.SyncTargets(api), clusterdaemonset.Options{})
 //	err = c.Start(ctx)
 //
-// All clusters are chosen that spec.clusterSelector selects, apart from two: a draining cluster is not
-// chosen, and an unschedulable one keeps its Deployment but gets no new one.
+// The Controller chooses all clusters that spec.clusterSelector selects, with two exceptions: a draining
+// cluster is not chosen, and an unschedulable one is chosen only if it has its Deployment already.
 //
 // Guaranteed:
 //   - A cluster that joins gets its Deployment, and a cluster that drains or leaves loses it. The other
 //     Deployments are not written.
 //   - An unreachable cluster keeps its Deployment, however long it is unreachable. It counts in
-//     unknownClusters, and neither as ready nor as empty.
+//     unknownClusters, and not in readyClusters.
 //   - Each Deployment follows the ClusterDaemonSet. The Controller repairs a Deployment that another
-//     client changes or deletes, and deletes all before the ClusterDaemonSet is gone.
+//     client changes or deletes, and deletes all Deployments before the ClusterDaemonSet is gone.
 //   - Apart from ClusterDaemonSets, the Controller changes and deletes only Deployments whose label has
 //     the UID of a ClusterDaemonSet. It leaves alone any other object with the name of a Deployment, even
 //     one created at the same moment, and reports it in the condition Ready (reason NameTaken). A
@@ -30,7 +30,7 @@
 //     and all replicas have the present template and are ready. The condition Ready has the
 //     observedGeneration, and its message names at most ten of the clusters that are not ready.
 //   - While a selector cannot be read or the API server rejects the template, the present Deployments
-//     stay as they are, except in draining clusters.
+//     stay as they are. The Controller still deletes those of draining and removed clusters.
 //   - The Controller writes nothing when nothing differs, also not after a restart. It decides nothing
 //     from a stale cache, and all its writes fail on an object that has changed since it was read.
 //
@@ -42,7 +42,8 @@
 //   - That a Deployment in a removed cluster ends if the cluster's syncer left its finalizer behind.
 //   - That a Deployment whose annotations another client has changed is deleted when its SyncTarget is gone. It
 //     is deleted with the ClusterDaemonSet.
-//   - That another client's Deployment which has the label and a name of its own is repaired or deleted.
+//   - That a Deployment which another client created with the label, but under a name that is not
+//     NAME--CLUSTER, is repaired or deleted.
 //   - Anything if workload controllers run on the API server of the ClusterDaemonSets: they would run the
 //     Deployments there, too.
 package clusterdaemonset

@@ -27,7 +27,7 @@ func newIndex() *index {
 	}
 }
 
-// set records the name of the ClusterDaemonSet of a Deployment, empty for none. It returns the name before.
+// set records the name of the ClusterDaemonSet of a Deployment, empty for none. It returns the previous name.
 func (i *index) set(key types.NamespacedName, name string) (before string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

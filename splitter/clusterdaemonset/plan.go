@@ -24,7 +24,7 @@ type facts struct {
 	set      *unstructured.Unstructured
 	clusters []splitter.Cluster
 	copies   map[string]*unstructured.Unstructured // its Deployments by cluster
-	label    string                                // of a cluster
+	label    string                                // key of the label that assigns an object to a cluster
 	now      time.Time
 }
 
@@ -32,7 +32,7 @@ type facts struct {
 type plan struct {
 	parts   []part                       // of the chosen clusters, by name
 	surplus []*unstructured.Unstructured // Deployments to delete
-	invalid error                        // the spec cannot be carried out: nothing is written
+	invalid error                        // the spec cannot be carried out: no Deployment is created or changed
 	again   time.Duration                // until the plan may change without an event; zero for never
 }
 
@@ -57,7 +57,7 @@ const (
 	failed  state = "failed"  // the write failed
 )
 
-// plan decides which Deployments there should be. It is pure.
+// plan decides which Deployments should exist, and which are deleted. It is pure.
 func (f facts) plan() plan {
 	selector, err := f.read()
 	p := plan{invalid: err}

@@ -165,9 +165,9 @@ func (c *Controller) write(ctx context.Context, part *part) (changed bool, err e
 	return err == nil, err
 }
 
-// occupied returns leaving if a Deployment of an earlier ClusterDaemonSet of this name has the name of desired: it is
-// deleted first. It returns taken if any other object has the name, and pending if none is known to have it. A name
-// that was taken is read live, since the cache has only Deployments with the label.
+// occupied returns leaving if a Deployment of an earlier ClusterDaemonSet of this name, which is deleted first, has the
+// name of desired; taken if another object has the name; and pending otherwise. If the name was taken before, occupied
+// reads the object live, since the cache has only Deployments with the label.
 func (c *Controller) occupied(ctx context.Context, desired *unstructured.Unstructured) (state, error) {
 	key := loop.KeyOf(desired)
 	if present, there := c.copies.Get(key); there {
@@ -190,7 +190,8 @@ func (c *Controller) occupied(ctx context.Context, desired *unstructured.Unstruc
 	return taken, nil
 }
 
-// met reads live the object that has the name of a Deployment and that the cache does not show.
+// met is called when a Deployment could not be created because an object of its name exists that the cache does not
+// show. It reads the object live, and records the name as taken if the object belongs to no ClusterDaemonSet.
 func (c *Controller) met(ctx context.Context, part *part) error {
 	live, err := c.copiesIn(part.desired.GetNamespace()).Get(ctx, part.desired.GetName(), metav1.GetOptions{})
 	switch {
@@ -264,7 +265,7 @@ func (c *Controller) end(ctx context.Context, event *CarriedEvent, set *unstruct
 	}
 	left := time.Duration(0)
 	for i := range live.Items {
-		// A copy that another client made under another name is that client's.
+		// A Deployment that another client created under another name stays: it belongs to that client.
 		if obj := &live.Items[i]; obj.GetName() == splitter.ShardName(set.GetName(), obj.GetLabels()[c.opts.Label]) || setOf(obj) == set.GetName() {
 			left = retried
 			if err := c.remove(ctx, event, obj); err != nil {
