@@ -1,9 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package declarations follows the WorkloadTypes of an API server. It runs a function with the declared types, and runs it
-// anew when they change. The function runs a splitter, a placement controller or a syncer with these types, whose options
-// are fixed for their lifetime.
+// Package declarations follows the WorkloadTypes of an API server. It runs a function with the declared types. When
+// the types change, it ends the function and runs it again: the splitter, placement controller or syncer that the function
+// runs cannot change its types while it runs.
 //
 //	follow, err := declarations.New(up, func(ctx context.Context, types []v1alpha1.WorkloadTypeSpec) error {
 //		s, err := splitter.New(up, clusters, splitter.Options{Kinds: kinds(types)})
@@ -22,11 +22,11 @@
 //     labels, or of a spec with a fault, does not end it.
 //   - While the API server is unreachable, nothing changes.
 //   - The types of Kubernetes, the types in Options.Fixed, and those that Options.Refuse rejects, cannot be declared by
-//     an object. At most MaxTypes objects count, in the order of their names.
-//   - A WorkloadType that is deleted ends the division of its type, and removes no shards: they stay as they are.
+//     an object. At most MaxTypes objects are in effect, in the order of their names.
+//   - After a WorkloadType is deleted, objects of its type are no longer divided. Their shards stay as they are.
 //
 // # Not guaranteed
 //
-//   - That parents of a type whose WorkloadType was deleted can be deleted: they keep the finalizer of the splitter. Declare
-//     the type again, or delete the parents first.
+//   - That divided objects can be deleted after their WorkloadType: they keep the finalizer of the splitter. Delete them
+//     first, or declare the type again.
 package declarations

@@ -35,11 +35,13 @@ type Run func(ctx context.Context, types []v1alpha1.WorkloadTypeSpec) error
 
 // Options adjust a Follower. The zero value works.
 type Options struct {
-	// Fixed are types that the program declares itself, for example from files. An object cannot declare them.
+	// Fixed are types that the program declares itself, for example from files. They are always in effect, and no
+	// WorkloadType object can declare them.
 	Fixed []v1alpha1.WorkloadTypeSpec
-	// Refuse returns why a declaration is not followed; nil: it is. It must be pure. May be nil.
+	// Refuse returns an error for a declaration that must not be in effect, and nil for others. The condition Ready has
+	// the error. It must be pure. nil: all are accepted.
 	Refuse func(v1alpha1.WorkloadTypeSpec) error
-	// ReadOnly makes the Follower write no status. Use it for all programs but one, for example for syncers.
+	// ReadOnly makes the Follower write no status. Of the programs that follow one API server, set it in all but one.
 	ReadOnly bool
 	// Settle is how long the Follower waits after a change for further changes; zero: 1 s.
 	Settle time.Duration
@@ -180,7 +182,8 @@ func (f *Follower) effective(all []declaration) []v1alpha1.WorkloadTypeSpec {
 	return specs
 }
 
-// await returns when a WorkloadType has changed, after wait unless it is zero, or when ended is closed.
+// await returns Options.Settle after a WorkloadType has changed, or after wait unless it is zero, or Options.Retry after
+// ended is closed, or when ctx ends.
 func (f *Follower) await(ctx context.Context, wait time.Duration, ended <-chan struct{}) {
 	var timer <-chan time.Time
 	if wait > 0 {
@@ -256,7 +259,7 @@ func (r *runner) stop() {
 	}
 }
 
-// report writes the status of the WorkloadTypes that differ.
+// report writes the status of each WorkloadType whose status differs from the desired one.
 func (f *Follower) report(ctx context.Context, all []declaration) error {
 	if f.opts.ReadOnly {
 		return nil
@@ -265,7 +268,7 @@ func (f *Follower) report(ctx context.Context, all []declaration) error {
 	for _, d := range all {
 		obj, ok := f.objects.Get(types.NamespacedName{Name: d.Name})
 		if !ok || obj.GetGeneration() != d.Generation {
-			continue // the event of the change leads here again
+			continue // the object has changed since it was judged: the event of the change leads here again
 		}
 		desired, err := d.status(obj, time.Now())
 		if err == nil {

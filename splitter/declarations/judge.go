@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// MaxTypes is the maximum number of WorkloadTypes in effect. A cluster has a few; each costs a watch.
+// MaxTypes is the maximum number of WorkloadTypes in effect. Each costs a watch, and an installation needs few.
 const MaxTypes = 64
 
 // declaration is the judgement about one WorkloadType.
@@ -24,15 +24,16 @@ type declaration struct {
 	// Name and Generation are those of the WorkloadType.
 	Name       string
 	Generation int64
-	// InEffect is the spec in effect, and its generation; nil if none is: the WorkloadType never had a spec without a fault.
+	// InEffect is the spec in effect, and InEffectGeneration its generation. It is nil if no spec is in effect: none was
+	// ever without a fault, this release rejects the last one, or MaxTypes others are in effect.
 	InEffect           *v1alpha1.WorkloadTypeSpec
 	InEffectGeneration int64
 	// Err has the faults of the present spec; nil if it is in effect.
 	Err error
 }
 
-// judge judges all WorkloadTypes. before are the declarations of the last call, by name: the last good spec of an object
-// may not be in its status yet. refuse returns why a spec is rejected.
+// judge decides which specs of the WorkloadTypes are in effect. before has the result of the last call, by name: the last
+// good spec of an object may not be in its status yet. refuse returns why a spec is rejected.
 func judge(objects []*unstructured.Unstructured, before map[string]declaration, refuse func(v1alpha1.WorkloadTypeSpec) error) []declaration {
 	objects = slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	var all []declaration

@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// The largest lists of a declaration, as the schema of WorkloadType bounds them.
+// The longest lists and names of a declaration. The schema of WorkloadType has the same limits.
 const (
 	maxTemplates  = 8
 	maxReferences = 32
@@ -58,7 +58,7 @@ func oneOf[T ~string](c *compiler, field string, value T, accepted ...T) {
 	}
 }
 
-// atMost adds a fault if a list has more than limit items.
+// atMost adds a fault and returns false if a list has more than limit items.
 func (c *compiler) atMost(field string, n, limit int) bool {
 	if n > limit {
 		c.fault(field, "has %d items; accepted: at most %d", n, limit)
@@ -97,7 +97,7 @@ func (c *compiler) identity(s *v1alpha1.WorkloadTypeSpec) {
 	}
 }
 
-// field compiles a path below the spec, or anywhere but in metadata and status.
+// field compiles a path of at least two names outside of metadata and status, such as spec.replicas. each permits [*].
 func (c *compiler) field(name string, text v1alpha1.FieldPath, each bool) path {
 	p, err := parse(text)
 	switch {
@@ -156,7 +156,7 @@ func (c *compiler) fields(t *Type) {
 	}
 }
 
-// scaling compiles the reference of a scaling object.
+// scaling compiles the path by which an object refers to the workload that it scales.
 func (c *compiler) scaling(t *Type) {
 	s := t.spec.ScaleTarget
 	if s == nil {

@@ -13,8 +13,8 @@
 //   - Compile returns every fault of a declaration at once. Each has the field of the declaration, the reason, and what
 //     would be accepted.
 //   - A Type never panics, whatever object it reads. A field with another type than declared counts as absent.
-//   - The cost is bounded: a path has at most 16 steps, a declaration at most a fixed number of paths, and one read of
-//     references visits at most MaxVisits values.
+//   - The cost is bounded: a path has at most 16 steps, a declaration at most a fixed number of paths, and
+//     reading one path of an object visits at most MaxVisits values.
 //
 // # Not guaranteed
 //

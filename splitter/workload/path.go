@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// MaxVisits is the maximum number of values that one read of a path or of pod templates visits. Further values count as
+// MaxVisits is the maximum number of values of an object that are visited to read one path. Further values count as
 // absent.
 const MaxVisits = 10000
 
@@ -93,7 +93,7 @@ func (p path) names() []string {
 	return names
 }
 
-// visit calls f with each value at the path, until MaxVisits values were visited.
+// visit calls f with each value at the path. It stops after MaxVisits values on the way and at the end.
 func (p path) visit(v any, f func(any)) {
 	left := MaxVisits
 	p.visitUpTo(&left, v, f)

@@ -53,7 +53,7 @@ func (t *Type) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: t.spec.Resource.Group, Kind: t.spec.Resource.Kind}
 }
 
-// Division returns how an object of the type is given to clusters.
+// Division returns how the splitter divides an object of the type.
 func (t *Type) Division() v1alpha1.WorkloadDivision { return t.spec.Division }
 
 // Replicas returns the names of the field with the desired replicas; nil if the type has none.
@@ -97,7 +97,7 @@ func (t *Type) Healthy(obj *unstructured.Unstructured) (healthy, known bool) {
 	return Condition(obj, rule.Condition)["status"] == "True", true
 }
 
-// Condition returns the condition of an object with this type; nil if the object lacks it. It must not be modified.
+// Condition returns the condition of an object whose type is of; nil if the object lacks it. The caller must not modify it.
 func Condition(obj *unstructured.Unstructured, of string) map[string]any {
 	if obj == nil {
 		return nil
@@ -112,8 +112,8 @@ func Condition(obj *unstructured.Unstructured, of string) map[string]any {
 	return nil
 }
 
-// Roots returns the fields of an object, as pairs of the first two names of paths, that the functions of this file read:
-// the templates, the selector and the references. A cache needs no other field outside of the metadata.
+// Roots returns the first two names of each path of the templates, the selector, the references and the scale target: for
+// spec.template it has template under the key spec. A cache that serves only these needs no other field but the metadata.
 func (t *Type) Roots() map[string][]string {
 	roots := map[string][]string{}
 	add := func(p path) {
@@ -132,7 +132,7 @@ func (t *Type) Roots() map[string][]string {
 	return roots
 }
 
-// Templates returns the pod templates of an object. They must not be modified.
+// Templates returns the pod templates of an object. The caller must not modify them.
 func (t *Type) Templates(obj *unstructured.Unstructured) (all []map[string]any) {
 	for _, p := range t.templates {
 		p.visit(obj.Object, func(v any) {
@@ -199,7 +199,7 @@ func (t *Type) References(obj *unstructured.Unstructured, f func(resource, name 
 func (t *Type) Scales() bool { return t.scaleTarget != nil }
 
 // ScaleTarget returns the kind and the name of the object that obj scales, in the namespace of obj. It returns false if
-// obj scales none.
+// obj has no complete reference to one.
 func (t *Type) ScaleTarget(obj *unstructured.Unstructured) (kind schema.GroupKind, name string, ok bool) {
 	if t.scaleTarget == nil || obj == nil {
 		return schema.GroupKind{}, "", false
