@@ -55,8 +55,8 @@ type Controller struct {
 type Options struct {
 	// Workloads are the resources that a Splitter divides; nil: Deployments.
 	Workloads []schema.GroupVersionResource
-	// WorkloadTypes are declarations of further types that a Splitter divides. Objects of a declared type that scale
-	// workloads are not placed: policies list them, as they list HorizontalPodAutoscalers. nil: none.
+	// WorkloadTypes are declarations of further types that a Splitter divides. Objects of a type with a scaleTarget and
+	// the division None are not placed: the condition DependentsPlaced lists them, as HorizontalPodAutoscalers. nil: none.
 	WorkloadTypes []v1alpha1.WorkloadTypeSpec
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims, Services, Ingresses and NetworkPolicies.
@@ -304,7 +304,7 @@ func (c *Controller) policyChanged(key types.NamespacedName) {
 	}
 }
 
-// addAll requeues all objects of a kind in a namespace; of an empty namespace: in all.
+// addAll requeues all objects of a kind in a namespace, or in all namespaces if namespace is empty.
 func (c *Controller) addAll(k *kind, namespace string) {
 	for _, key := range k.objects.Keys() {
 		if namespace == "" || key.Namespace == namespace {

@@ -14,7 +14,7 @@ import (
 	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// compile reads the declarations in Options.
+// compile compiles Options.WorkloadTypes.
 func compile(specs []v1alpha1.WorkloadTypeSpec) ([]*declared.Type, error) {
 	var list []*declared.Type
 	for i, spec := range specs {
@@ -30,8 +30,8 @@ func compile(specs []v1alpha1.WorkloadTypeSpec) ([]*declared.Type, error) {
 	return list, nil
 }
 
-// typeOf returns the declaration of a resource in Options.Workloads. A resource that is not one of Kubernetes has the pod
-// template of a Deployment or a CronJob, and the reference of a StatefulSet to its Service.
+// typeOf returns the declaration of a resource in Options.Workloads. For a resource without a
+// built-in declaration, it assumes the pod template of a Deployment or a CronJob, and a StatefulSet's spec.serviceName.
 func typeOf(gvr schema.GroupVersionResource) *declared.Type {
 	if of := declared.BuiltinType(gvr.Resource); of != nil && of.Resource().GroupResource() == gvr.GroupResource() {
 		return of
@@ -47,7 +47,7 @@ func typeOf(gvr schema.GroupVersionResource) *declared.Type {
 	return of
 }
 
-// stripDeclared returns a func that removes all fields but the metadata and those that a declaration reads. Of a shard it
+// stripDeclared returns a func that removes all fields but the metadata and those that the declaration names. Of a shard it
 // keeps only the metadata.
 func stripDeclared(of *declared.Type) func(*unstructured.Unstructured) {
 	roots := of.Roots()

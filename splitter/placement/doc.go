@@ -19,8 +19,9 @@
 // shares of a workload.
 //
 // The policy of an object is the first PlacementPolicy of its namespace that selects it, by priority and
-// then name. Without such a policy it is the first ClusterPlacementPolicy, then Options.Default. A policy without a selector selects all workloads, and
-// none of the objects that keep their name: a Secret is placed only by a policy that selects it. A
+// then name. Without such a policy it is the first ClusterPlacementPolicy that selects it, by the
+// same order; without that, Options.Default. A policy without a selector selects all workloads, and none
+// of the objects that keep their name: a Secret is placed only by a policy that selects it. A
 // policy with Dependents also places the objects that the pods of its workloads refer to, the Secrets of their
 // ServiceAccounts for pulling images, the Services and NetworkPolicies that select these pods, and the Ingresses to
 // these Services with their Secrets.

@@ -124,7 +124,7 @@ func versionOf(obj *unstructured.Unstructured) string {
 
 // decides returns the policy that selects an object, or false if no policy does: the first one of its namespace, else
 // the first ClusterPlacementPolicy, else Options.Default. It fails if a policy that might select the object cannot be
-// read, and does not read the ClusterPlacementPolicies if one of the namespace selects the object.
+// read. A faulty ClusterPlacementPolicy does no harm to an object that a PlacementPolicy of its namespace selects.
 func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
 	p.mu.Lock()
 	list := p.of[obj.GetNamespace()]

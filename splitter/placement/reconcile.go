@@ -79,8 +79,9 @@ func (c *Controller) now() ([]splitter.Cluster, bool) {
 	return c.list, c.known
 }
 
-// foreign reports whether another client places an object: it has the label of one cluster, or is
-// a shard, or belongs to a ClusterDaemonSet, or is an object that gets no label of a cluster here, as a workload, and has one.
+// foreign reports whether another client places an object: it has ClusterLabel, is a shard, or
+// belongs to a ClusterDaemonSet. unlabeled is true for objects that this Controller never labels for a
+// cluster, such as workloads: if such an object has the label of a cluster, another client set it.
 func foreign(obj *unstructured.Unstructured, unlabeled bool) bool {
 	for label := range obj.GetLabels() {
 		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel || label == v1alpha1.ClusterDaemonSetLabel ||

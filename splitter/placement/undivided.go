@@ -63,7 +63,7 @@ func undividedTypes(listed []*declared.Type) []undividedType {
 	return all
 }
 
-// scales returns a func that returns whether an object scales a workload.
+// scales returns a func that reads an object of a declared type, and returns whether it scales a workload.
 func scales(of *declared.Type) func(*unstructured.Unstructured) belonging {
 	return func(obj *unstructured.Unstructured) belonging {
 		kind, name, ok := of.ScaleTarget(obj)
@@ -141,8 +141,8 @@ func (u *undivided) err() error {
 	return nil
 }
 
-// belonging returns the objects that belong to one of the workloads, sorted, each with its workload. It gives their
-// namespaces if the policy has no namespace itself.
+// belonging returns the objects that belong to one of the workloads, sorted, each with its workload. policy is the
+// namespace of the policy. If it is empty, the names have their namespaces.
 func (u *undivided) belonging(policy string, workloads []workload) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -22,12 +22,12 @@ var (
 	gvrOfNamespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// errNotKnown is the error about an object that cluster-wide policies may select while these policies, or the labels
-// of its namespace, are not known. The object stays as it is.
+// errNotKnown means that a ClusterPlacementPolicy may select an object, but these policies or the labels of the object's
+// namespace are not known yet. The object stays as it is until they are.
 var errNotKnown = errors.New("placement: cluster-wide policies are not known yet")
 
-// wide has the ClusterPlacementPolicies and the namespaces. An API server that does not serve one of the two types has
-// none of its objects.
+// wide has caches of the ClusterPlacementPolicies and the namespaces. If the API server does not serve one of the two
+// types, the cache of the type is empty and counts as fresh.
 type wide struct {
 	policies, namespaces *loop.Objects
 }
@@ -49,7 +49,7 @@ func stripNamespace(obj *unstructured.Unstructured) {
 	delete(obj.Object, "status")
 }
 
-// namespaceChanged requeues the objects of a namespace whose labels may decide about its policy.
+// namespaceChanged requeues the objects of a namespace, since a namespaceSelector may now select it or no longer do so.
 func (c *Controller) namespaceChanged(key types.NamespacedName) {
 	if !c.policies.selectNamespaces() {
 		return
@@ -71,7 +71,7 @@ func (w wide) labels(namespace string) (labels.Set, bool) {
 	switch err := w.namespaces.Err(); {
 	case err == nil && ok:
 		return obj.GetLabels(), true
-	case apierrors.IsNotFound(err): // the API server serves no namespaces: they have no labels
+	case apierrors.IsNotFound(err): // the API server does not serve namespaces: all count as without labels
 		return nil, true
 	}
 	return nil, false
