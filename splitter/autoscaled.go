@@ -42,20 +42,21 @@ func (k replicated) limitAvailable(shard *unstructured.Unstructured, n int64) {
 	}
 	path := k.t.Available()
 	if path == nil {
-		delete(shard.Object, "status") // not healthy: such a type reports no number
+		delete(shard.Object, "status") // then the shard counts as unhealthy: its type reports no number of available replicas
 		return
 	}
 	_ = unstructured.SetNestedField(shard.Object, n, path...) // cannot fail: the field is there
 }
 
-// autoscaling is the Follower whose objects set the replicas of the workloads that they follow.
+// autoscaling is a Follower whose objects, such as HorizontalPodAutoscalers, set the replicas of the workloads that they
+// follow.
 type autoscaling interface {
 	Follower
 	scaling(autoscaler *unstructured.Unstructured, of followed, parts []Shard) scaling
 }
 
-// leads reports whether a parent of a Follower has effect on a workload. If several autoscalers target one workload, only
-// the oldest has.
+// leads reports whether a parent of a Follower affects a workload. If several autoscalers target one workload, only the
+// oldest affects it. Objects of other Followers always do.
 func (s *Splitter) leads(k *kindState, parent, workload *unstructured.Unstructured) bool {
 	if _, ok := k.kind.(autoscaling); !ok {
 		return true
@@ -82,8 +83,8 @@ func (s *Splitter) autoscaler(k *kindState, workload *unstructured.Unstructured)
 	})
 }
 
-// scalingOf returns the autoscaling of a workload; nil if no autoscaler sets its replicas. It returns unread if the
-// autoscalers are not known.
+// scalingOf returns the autoscaling of a workload. It is nil if no autoscaler targets the workload, in the mode Duplicate,
+// and while the Placement has not decided. unread reports that the autoscalers are not known.
 func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, list []Cluster) (_ *scaling, unread bool) {
 	if _, ok := k.kind.(scalable); !ok {
 		return nil, false
@@ -116,9 +117,9 @@ func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, 
 	return nil, false
 }
 
-// demand returns the replicas of the workload, which are those that the clusters' autoscalers want. moving reports whether
-// replicas move between clusters. Then the workload keeps its number, so that the members get the replicas of the
-// clusters that it leaves.
+// demand returns the replicas of the workload: the sum of those that the members' autoscalers want. moving reports whether
+// replicas move between clusters. While they move, the sum is not below the workload's present number, so that the members
+// get the replicas of the clusters that the workload leaves.
 func (s scaling) demand(minima map[string]int64) (replicas int64, moving bool) {
 	if s.paused() {
 		return 0, false
@@ -145,8 +146,8 @@ func (s scaling) demand(minima map[string]int64) (replicas int64, moving bool) {
 	return min(replicas, s.max), moving
 }
 
-// cutScaled cuts a workload whose replicas an autoscaler sets. The Kind sees the replicas that the clusters' autoscalers
-// have set instead of those of the shards.
+// cutScaled cuts a workload whose replicas an autoscaler sets. It passes copies of the shards to the Kind, with the
+// replicas that the clusters' autoscalers have set.
 func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
 	kind, _ := k.(scalable)
 	minima, err := s.minima()
@@ -190,8 +191,8 @@ func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, 
 	return plan, shards, err
 }
 
-// mark adds the shards of members that have no replicas, and sets the annotation by which autoscalers keep the replicas of
-// their clusters while others move.
+// mark adds the missing shards of members if minReplicas is zero, since an autoscaler needs a shard to scale from zero.
+// While replicas move, it sets AutoscalerMinAnnotation, which keeps the autoscaler of a shard from removing replicas.
 func (s scaling) mark(kind scalable, parent *unstructured.Unstructured, minima map[string]int64, shards []Shard, moving bool) ([]Shard, error) {
 	cut := byCluster(shards)
 	for _, cluster := range sorted(minima) {

@@ -20,12 +20,12 @@ import (
 //
 // The parts' minReplicas add up to those of the autoscaler. A part needs at least one of them, so an autoscaler with fewer
 // minReplicas than there are clusters uses only as many clusters. The parts' maxReplicas add up to those of the autoscaler.
-// At first they are divided by weight; then a part whose cluster needs more gets those that other parts do not use. A
-// target of the type Value is divided in proportion to maxReplicas, and averages stay. See package rollout and Options for
-// moves between clusters: until these end, the parts may add replicas but remove none.
+// At first they are divided by weight. After that, the parts whose clusters need more share half of those that no part
+// uses, again after each change. A target of the type Value is divided in proportion to maxReplicas. The other targets are
+// averages or utilizations and stay. While replicas move between clusters, the parts may add replicas but remove none.
 //
 // A person pauses an autoscaler by scaling the workload to zero, as with one cluster. With minReplicas zero, which API
-// servers allow with the feature HPAScaleToZero, one cluster keeps a part, and its autoscaler scales from zero.
+// servers allow with the feature HPAScaleToZero, zero does not pause: one cluster keeps a part, which scales from zero.
 //
 // In the mode Duplicate the part of each cluster has the numbers of the autoscaler. If several autoscalers target one workload, only the oldest
 // has parts. An autoscaler that targets no divided workload stays as it is.
@@ -80,7 +80,7 @@ func (autoscalers) scaling(autoscaler *unstructured.Unstructured, of followed, p
 }
 
 func (a autoscalers) cut(autoscaler *unstructured.Unstructured, at situation, have []Shard) (Plan, []Shard, error) {
-	of := at.workloads[0] // leads allows one
+	of := at.workloads[0] // the only one: an autoscaler targets one workload
 	if !of.placed {
 		return Plan{}, nil, fmt.Errorf("splitter: workload %s: %w", of.name, ErrUndecided)
 	}
@@ -115,7 +115,7 @@ func (a autoscalers) cut(autoscaler *unstructured.Unstructured, at situation, ha
 	return plan, shards, nil
 }
 
-// duplicated returns the parts with which each cluster has all replicas.
+// duplicated returns the parts of the mode Duplicate: each has the numbers of the autoscaler.
 func (a autoscalers) duplicated(autoscaler *unstructured.Unstructured, of followed) (plan Plan, shards []Shard, err error) {
 	for _, p := range of.parts {
 		plan.Shards = append(plan.Shards, Assignment{Cluster: p.cluster, Replicas: count(autoscaler, 1, "spec", "maxReplicas")})
@@ -129,7 +129,7 @@ func (a autoscalers) duplicated(autoscaler *unstructured.Unstructured, of follow
 func (autoscalers) part(autoscaler *unstructured.Unstructured, of followed, cluster string) Shard {
 	part := newShard(autoscaler, cluster)
 	spec, _ := part.Object.Object["spec"].(map[string]any)
-	target, _ := spec["scaleTargetRef"].(map[string]any) // there, since it follows a workload
+	target, _ := spec["scaleTargetRef"].(map[string]any) // present, since the autoscaler follows a workload
 	target["name"] = ShardName(of.name, cluster)
 	return part
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scaling is a divided workload whose replicas an autoscaler sets. In each member cluster, a part of the autoscaler sets
-// the replicas of the workload's shard.
+// scaling is a divided workload whose replicas an autoscaler sets. The members are the clusters that shall have a part of
+// the autoscaler: scaling.minima chooses them. A part sets the replicas of the workload's shard in its cluster.
 type scaling struct {
 	uid      types.UID // of the workload
 	min, max int64     // of the autoscaler
@@ -30,7 +30,7 @@ type scaledCluster struct {
 	scaled   bool  // the cluster has a part of the autoscaler, which is not being deleted
 	ending   bool  // the part of the autoscaler is being deleted
 	min, max int64 // of the part
-	settled  bool  // no report contradicts that the cluster has observed min and max
+	settled  bool  // the last report agrees with min and max: the cluster counts as having observed them
 	reported bool  // the cluster's autoscaler has reported
 	desired  int64 // replicas that the cluster's autoscaler wants, if reported
 	limited  bool  // the cluster's autoscaler wants more than max
@@ -42,7 +42,8 @@ type bounds struct{ min, max int64 }
 // paused reports whether a person has scaled the workload to zero. As with one cluster, the autoscaler then does nothing.
 func (s scaling) paused() bool { return s.replicas == 0 && s.min > 0 }
 
-// wanted returns how many replicas a cluster has by its autoscaler, or by the shard if the autoscaler has not reported yet.
+// wanted returns the replicas that a cluster's autoscaler wants within its bounds, or those of the shard if the autoscaler
+// has not reported yet.
 func (c scaledCluster) wanted() int64 {
 	if c.reported {
 		return min(max(c.desired, c.min), c.max)
@@ -50,8 +51,8 @@ func (c scaledCluster) wanted() int64 {
 	return c.replicas
 }
 
-// guaranteed returns how many replicas of a cluster its autoscaler cannot remove. Only these replace replicas that leave
-// another cluster.
+// guaranteed returns how many replicas of a cluster its autoscaler cannot remove: the observed minReplicas. Only these
+// count as replacements of replicas that leave another cluster.
 func (c scaledCluster) guaranteed() int64 {
 	if !c.settled {
 		return 0
@@ -59,7 +60,7 @@ func (c scaledCluster) guaranteed() int64 {
 	return c.min
 }
 
-// kept returns the available replicas that no autoscaler may remove. Without a part of the autoscaler, these are all.
+// kept returns how many replicas no autoscaler removes: minReplicas of the part, or without a part all available ones.
 func (c scaledCluster) kept() int64 {
 	if !c.scaled {
 		return min(c.available, c.replicas)
@@ -67,9 +68,9 @@ func (c scaledCluster) kept() int64 {
 	return c.min
 }
 
-// minima returns the minReplicas of each member, which add up to the autoscaler's. Each member needs at least one of
-// them, so fewer than there are clusters mean fewer members. Members stay. A cluster joins only if not all of the
-// autoscaler's maxReplicas are used.
+// minima chooses the members and returns the minReplicas of each, which add up to the autoscaler's. Each member needs at
+// least one, so minReplicas limits the number of members. Clusters with a part are preferred. A cluster joins only while
+// the members use fewer than maxReplicas.
 func (s scaling) minima() (map[string]int64, error) {
 	if s.paused() {
 		return nil, nil
@@ -123,7 +124,7 @@ func (s scaling) minima() (map[string]int64, error) {
 
 // maxima returns the maxReplicas of each member. They add up to the autoscaler's, minus the replicas of clusters that the
 // workload leaves. At first they are divided by weight. Later, half of the unused ones go to the members whose autoscalers
-// want more than they may have. A member gets fewer than its replicas only if all members together have too many.
+// are limited by their maxReplicas. A member gets fewer than it wants only if all members together want too many.
 func (s scaling) maxima(minima map[string]int64) (map[string]int64, error) {
 	total := s.max
 	for name, c := range s.clusters {
@@ -185,9 +186,9 @@ func (s scaling) maxima(minima map[string]int64) (map[string]int64, error) {
 	return parts, nil
 }
 
-// next returns the bounds of each member on the way to the given ones. A maximum is raised only when all clusters have
-// observed that the others are lowered. A minimum is lowered only as far as the clusters have observed that the others are
-// raised. A cluster that needs more replicas at once gets them.
+// next returns the bounds to write now, on the way to minima and maxima. It raises a maximum only after all members have
+// observed lower maxima of the others. It lowers a minimum only by as much as members have observed higher minima of the
+// others. A maximum is never below the minimum, even if it must rise early.
 func (s scaling) next(minima, maxima map[string]int64) map[string]bounds {
 	lowering, surplus := false, int64(0)
 	for name, least := range minima {
@@ -217,7 +218,7 @@ func (s scaling) next(minima, maxima map[string]int64) map[string]bounds {
 	return next
 }
 
-// bounds returns the next bounds of each member.
+// bounds returns the bounds to write now for each member.
 func (s scaling) bounds() (map[string]bounds, error) {
 	minima, err := s.minima()
 	if err != nil {
@@ -231,8 +232,8 @@ func (s scaling) bounds() (map[string]bounds, error) {
 	return s.next(minima, maxima), nil
 }
 
-// paced returns the minima for now. While replicas leave clusters, the division of the workload raises the others step by
-// step, within its maxSurge: see scaledCluster.floor.
+// paced returns the minima to use now. While replicas leave clusters, the minimum of a member rises only up to its kept
+// replicas or its floor, which the division of the workload raises step by step within maxSurge.
 func (s scaling) paced(minima map[string]int64) map[string]int64 {
 	leaves := false
 	for name, c := range s.clusters {
@@ -250,8 +251,8 @@ func (s scaling) paced(minima map[string]int64) map[string]int64 {
 	return now
 }
 
-// changed returns a copy of the shares, after f has changed those of the clusters. Groups get room for the minima of
-// their members.
+// changed returns a copy of the shares in which f has changed those of the clusters. It raises Max and Capacity of a group
+// to the sum of the minima of its members.
 func changed(shares []Share, f func(*Share)) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {

@@ -42,19 +42,20 @@ func (a autoscalers) observe(status map[string]any, autoscaler *unstructured.Uns
 	}
 }
 
-// lastScaled returns the time at which an autoscaler last changed replicas.
+// lastScaled returns the latest lastScaleTime of the parts; empty if none has one.
 func lastScaled(parts []Shard) (last string) {
 	for _, p := range parts {
 		if p.Object != nil {
 			at, _, _ := unstructured.NestedString(p.Object.Object, "status", "lastScaleTime")
-			last = max(last, at) // all have the same form and time zone
+			last = max(last, at) // texts in RFC 3339 and UTC sort by time
 		}
 	}
 	return last
 }
 
 // scalingConditions returns the conditions of an autoscaler. AbleToScale and ScalingActive are False if they are False in
-// a cluster. ScalingLimited is True if the clusters want more replicas than maxReplicas, or fewer than minReplicas.
+// a cluster. ScalingLimited is True if a cluster wants more replicas than the maxReplicas of its part, or fewer than its
+// minReplicas.
 func scalingConditions(parts []Shard) []any {
 	if len(parts) == 0 {
 		return []any{condition("ScalingActive", false, "", "ScalingDisabled", "the workload has no replicas, or no cluster may have any")}
@@ -120,7 +121,7 @@ func foldMetrics(parts []Shard) (all []any) {
 	return all
 }
 
-// currentOf returns the measured numbers of a metric, and a text that is the same for the same metric in all clusters.
+// currentOf returns the measured numbers of a metric, and a text that identifies the metric in all clusters.
 func currentOf(metric map[string]any) (current map[string]any, id string) {
 	for source, v := range metric {
 		of, ok := v.(map[string]any)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// targets has the name of the workload that each autoscaler targets, so that the workload is requeued also when the
-// autoscaler is gone or has another target.
+// targets remembers which workload each autoscaler targets. When an autoscaler is deleted or gets another target, the
+// previous workload must be requeued, and the cached autoscaler no longer names it.
 type targets struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]string
@@ -39,7 +39,7 @@ func (t *targets) get(autoscaler types.NamespacedName) string {
 }
 
 // requeueScaled requeues the workload that an autoscaler targets, after a change of the autoscaler or of a part of it. key
-// is that of the changed object. parent is the name of the autoscaler if the object is a part, or was one.
+// is the key of the changed object. If that object is or was a part, parent is the name of its autoscaler.
 func (k *kindState) requeueScaled(key types.NamespacedName, parent string, obj *unstructured.Unstructured) {
 	if k.targets == nil {
 		return
@@ -58,7 +58,7 @@ func (k *kindState) requeueScaled(key types.NamespacedName, parent string, obj *
 		at := types.NamespacedName{Namespace: key.Namespace, Name: name}
 		for _, other := range k.scaled {
 			if _, ok := other.objects.Get(at); ok {
-				other.requeue(at) // also other autoscalers of it
+				other.requeue(at) // this also requeues other autoscalers that target it
 			}
 		}
 	}

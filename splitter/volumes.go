@@ -13,9 +13,9 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// keepVolumes returns the shares changed so that no replica leaves a cluster that has its volumes, and the clusters that
-// should have fewer replicas than they keep. A cluster may lose its replicas if the parent's VolumesAnnotation names
-// it, or if it no longer exists. It is pure.
+// keepVolumes returns a copy of the shares in which no replica leaves the cluster that has its volumes, and the names of
+// the clusters that keep more replicas than they should. Replicas may leave a cluster that the parent's VolumesAnnotation
+// names or that no longer exists. The mode Duplicate changes nothing. It is pure.
 func keepVolumes(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) ([]Share, []string) {
 	present := map[string]int64{}
 	for _, s := range have {
@@ -67,7 +67,7 @@ func hasVolumes(set *unstructured.Unstructured) bool {
 	return len(templates) > 0
 }
 
-// mayLeave reports whether replicas may leave their volumes in the cluster behind.
+// mayLeave reports whether replicas may leave a cluster although their volumes stay there: VolumesAnnotation permits it.
 func mayLeave(parent *unstructured.Unstructured, cluster string) bool {
 	for name := range strings.SplitSeq(parent.GetAnnotations()[v1alpha1.VolumesAnnotation], ",") {
 		if name = strings.TrimSpace(name); name == cluster || name == "*" {
@@ -77,7 +77,7 @@ func mayLeave(parent *unstructured.Unstructured, cluster string) bool {
 	return false
 }
 
-// holds describes the clusters that keep replicas because of their volumes.
+// holds returns the message about the clusters that keep replicas because of their volumes.
 func holds(held []string) string {
 	return fmt.Sprintf("replicas stay with their volumes in clusters that they should leave: %s: copy the volumes, or decide that they may be left behind, then name the clusters in the annotation %s",
 		brief(held, ", "), v1alpha1.VolumesAnnotation)
