@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Periods are the times that pass before a changed readiness of a cluster takes effect. The zero
@@ -31,6 +33,16 @@ func (p Periods) defaults() Periods {
 		p.Rejoin = time.Minute
 	}
 	return p
+}
+
+// ReadClusters returns the clusters that SyncTargets describe, with the States that a process derives from them when it
+// starts: a cluster that is not ready is Holding. It is pure. Use States in a process that runs on.
+func ReadClusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
+	p := Periods{}.defaults()
+	r := &readiness{grace: p.Grace, rejoin: p.Rejoin}
+	r.set((&syncTargets{}).clusters(targets, now), now)
+	list, _, _, _ := r.placing(now)
+	return list
 }
 
 // States yields the clusters with their States, sorted by name: at once, after each change, and

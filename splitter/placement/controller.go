@@ -6,7 +6,6 @@ package placement
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -24,7 +23,6 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
-	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Manager is the field manager of the Controller's writes.
@@ -117,15 +115,6 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 	case argument.Missing(clusters):
 		return nil, errors.New("placement: clusters is nil: pass splitter.SyncTargets of an API server, or StaticClusters")
 	}
-	if opts.Workloads == nil {
-		opts.Workloads = []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"}}
-	}
-	if opts.Others == nil {
-		for _, resource := range []string{configMaps, secrets, serviceAccounts, claims, services} {
-			opts.Others = append(opts.Others, schema.GroupVersionResource{Version: "v1", Resource: resource})
-		}
-		opts.Others = append(opts.Others, ingresses.WithVersion("v1"), networkPolicies.WithVersion("v1"))
-	}
 	if opts.Linger <= 0 {
 		opts.Linger = 5 * time.Minute
 	}
@@ -137,37 +126,16 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 		up: up, clusters: clusters, opts: opts, policies: policies, index: newIndex(),
 		queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}), left: map[string]map[string]time.Time{},
 	}
-	seen := map[schema.GroupResource]bool{}
-	add := func(gvr schema.GroupVersionResource, of *declared.Type) error {
-		if seen[gvr.GroupResource()] {
-			return fmt.Errorf("placement: Options.Workloads, WorkloadTypes and Others have %s twice", gvr.GroupResource())
-		}
-		seen[gvr.GroupResource()] = true
-		c.kinds = append(c.kinds, c.newKind(len(c.kinds), gvr, of))
-		return nil
-	}
-	for _, gvr := range opts.Workloads {
-		if err := add(gvr, typeOf(gvr)); err != nil {
-			return nil, err
-		}
-	}
-	listed, err := compile(opts.WorkloadTypes)
+	kinds, listed, err := opts.kinds()
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range listed {
-		if of.Division() == v1alpha1.DivideNone {
-			continue
-		}
-		if err := add(of.Resource(), of); err != nil {
-			return nil, err
-		}
+	seen := map[schema.GroupResource]bool{}
+	for _, k := range kinds {
+		seen[k.gvr.GroupResource()] = true
+		c.watch(k)
 	}
-	for _, gvr := range opts.Others {
-		if err := add(gvr, nil); err != nil {
-			return nil, err
-		}
-	}
+	c.kinds = kinds
 	c.undivided = c.newUndivided(seen, listed)
 	c.policyCache = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
@@ -204,25 +172,15 @@ func (c *Controller) Start(ctx context.Context) error {
 	return c.queue.Start(ctx, c.work)
 }
 
-// kind holds the state of one resource.
-type kind struct {
-	gvr     schema.GroupVersionResource
-	of      *declared.Type // nil if the resource is not divided
-	number  int
-	divided bool
-	objects *loop.Objects
-}
-
-func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, of *declared.Type) *kind {
-	k := &kind{gvr: gvr, of: of, number: number, divided: of != nil}
+// watch gives a kind its cache.
+func (c *Controller) watch(k *kind) {
 	opts := loop.ObjectsOptions{
-		Packed: true, Strip: stripOther(gvr.GroupResource()), Indexed: true, Flows: c.all, Changed: func(key types.NamespacedName) { c.otherChanged(k, key) },
+		Packed: true, Strip: stripOther(k.gvr.GroupResource()), Indexed: true, Flows: c.all, Changed: func(key types.NamespacedName) { c.otherChanged(k, key) },
 	}
-	if of != nil {
-		opts.Strip, opts.Changed = stripDeclared(of), func(key types.NamespacedName) { c.workloadChanged(k, key) }
+	if k.divided {
+		opts.Strip, opts.Changed = stripDeclared(k.of), func(key types.NamespacedName) { c.workloadChanged(k, key) }
 	}
-	k.objects = loop.NewObjects(c.up.Dynamic(), gvr, opts)
-	return k
+	k.objects = loop.NewObjects(c.up.Dynamic(), k.gvr, opts)
 }
 
 // stripOther returns a func that removes all fields but the metadata, selectors of pods, and the references of an

@@ -78,11 +78,15 @@ func (f facts) decide() (after state, ok bool, err error) {
 
 // chosen returns the clusters that the policy chooses. Clusters that have the object are preferred.
 func (f facts) chosen() ([]string, error) {
-	present := f.before.stays()
+	return Choose(f.policy.spec, f.obj.GetUID(), f.clusters, f.present())
+}
+
+// present returns the clusters of the object, without those that it is leaving.
+func (f facts) present() []string {
 	if !f.placed {
-		present = f.occupied // so far a Splitter without placement may have divided the object
+		return f.occupied // so far a Splitter without placement may have divided the object
 	}
-	return Choose(f.policy.spec, f.obj.GetUID(), f.clusters, present)
+	return f.before.stays()
 }
 
 // labeledByOther reports whether another client has set the label that places the object in a cluster.

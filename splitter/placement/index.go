@@ -51,6 +51,11 @@ func (w workload) runs(match func(map[string]string) bool) bool {
 
 func newWorkload(of *declared.Type, obj *unstructured.Unstructured) workload {
 	s, _, _ := read(obj)
+	return workloadIn(s, of, obj)
+}
+
+// workloadIn returns the references of a workload that has the state s.
+func workloadIn(s state, of *declared.Type, obj *unstructured.Unstructured) workload {
 	if s.division == nil || !s.division.Dependents {
 		return workload{}
 	}
@@ -120,6 +125,18 @@ func (x *index) clustersOf(parent types.UID) []string {
 	defer x.mu.Unlock()
 	names := slices.Sorted(maps.Values(x.parents[parent]))
 	return slices.Compact(names)
+}
+
+// setRoute records a Service, a ServiceAccount or an Ingress.
+func (x *index) setRoute(resource schema.GroupResource, key types.NamespacedName, obj *unstructured.Unstructured) {
+	switch resource {
+	case schema.GroupResource{Resource: services}:
+		x.setService(key, obj)
+	case schema.GroupResource{Resource: serviceAccounts}:
+		x.setAccount(key, obj)
+	case ingresses:
+		x.setIngress(key, obj)
+	}
 }
 
 // setWorkload records a workload and returns the earlier record.

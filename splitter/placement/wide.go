@@ -30,6 +30,9 @@ var errNotKnown = errors.New("placement: cluster-wide policies are not known yet
 // types, the cache of the type is empty and counts as fresh.
 type wide struct {
 	policies, namespaces *loop.Objects
+
+	// listed has the labels of the namespaces if they were read once instead of watched. A missing one has no labels.
+	listed map[string]labels.Set
 }
 
 func (c *Controller) newWide() wide {
@@ -64,6 +67,9 @@ func (w wide) known() bool { return w.policies == nil || served(w.policies.Err()
 
 // labels returns the labels of a namespace, false if they are not known.
 func (w wide) labels(namespace string) (labels.Set, bool) {
+	if w.listed != nil {
+		return w.listed[namespace], true
+	}
 	if w.namespaces == nil {
 		return nil, false
 	}
