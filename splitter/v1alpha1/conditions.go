@@ -54,7 +54,7 @@ const (
 	// their clusters, and objects that are in no cluster wait.
 	ReasonSuspended ConditionReason = "Suspended"
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
-	// the whole workload and cannot be divided over its clusters.
+	// all clusters of the workload together, and no splitter divides them.
 	ReasonUndivided ConditionReason = "Undivided"
 	// ReasonPending: nothing was observed yet.
 	ReasonPending ConditionReason = "Pending"

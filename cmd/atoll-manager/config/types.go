@@ -85,7 +85,7 @@ type Clusters struct {
 	LongestCertificate *metav1.Duration `json:"longestCertificate,omitempty"`
 }
 
-// Workloads is which workloads are divided.
+// Workloads names the types of workloads that the manager divides.
 type Workloads struct {
 	// Types are the types of Kubernetes to divide, as RESOURCE.GROUP: cronjobs.batch, daemonsets.apps, deployments.apps,
 	// jobs.batch, replicasets.apps, replicationcontrollers, statefulsets.apps. Default: deployments.apps.
@@ -97,7 +97,7 @@ type Workloads struct {
 	FollowTypes *bool `json:"followTypes,omitempty"`
 }
 
-// ClusterDaemonSets is how ClusterDaemonSets run.
+// ClusterDaemonSets configures the loop of ClusterDaemonSets.
 type ClusterDaemonSets struct {
 	// ClusterLabel is the label by which syncers find the objects of their cluster. Default: workloads.kcp.io/cluster.
 	ClusterLabel string `json:"clusterLabel,omitempty"`
