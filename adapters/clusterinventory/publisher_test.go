@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	inventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"github.com/atoll-dev/atoll/internal/logtest"
-	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -282,29 +280,5 @@ func TestShard(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list.Items, 1)
 		require.Equal(t, "us", list.Items[0].GetName())
-	})
-}
-
-// The rights in the README suffice, and each is used.
-func TestRights(t *testing.T) {
-	_, err := definitions()
-	require.NoError(t, err)
-	synctest.Test(t, func(t *testing.T) {
-		rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
-			return rbacv1.PolicyRule{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{resource}, Verbs: verbs}
-		}
-		grants := rightstest.New().In(namespace,
-			rule("clusterprofiles", "list", "watch", "create", "patch", "delete"), rule("clusterprofiles/status", "patch"))
-		hub := newHub(t, regiontest.Options{Tokens: rightstest.Tokens(), Authorize: grants.Authorize})
-		hub.Reset()
-		ring := regiontest.NewRing("eu", "us")
-		defer ring.Close()
-		publish(t, rightstest.API(t, hub, rightstest.Program), ring, PublisherOptions{})
-		_, err := profilesOf(t, hub).Patch(t.Context(), "eu", types.MergePatchType, []byte(`{"spec":{"displayName":"x"}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-		require.NoError(t, ring.Leave("us"))
-		pass(time.Minute)
-		require.Empty(t, grants.Denied(hub.Requests()))
-		require.Empty(t, grants.Unused())
 	})
 }
