@@ -38,6 +38,7 @@ func examples() map[string][]string {
 		"peer join":              {"ap" + config},
 		"peer leave":             {"ap" + config},
 		"peers":                  {peers, " --context eu=prod-eu --context us=prod-us", "-o yaml" + config, "--check" + config},
+		"placement preview":      {"-f policy.yaml --upstream plane.kubeconfig", "-f policy.yaml --upstream plane.kubeconfig --workloads deployments.apps,statefulsets.apps -o json"},
 		"rbac":                   {"", "--install", "--as alice --as-group dev", "--loops all --central", "--sync syncer --target edge"},
 		"route":                  {"eu-west-1.loodse" + config},
 		"doctor":                 {config, "--context eu=prod-eu --context us=prod-us"},

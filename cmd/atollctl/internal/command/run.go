@@ -134,7 +134,7 @@ the operation. The peers decide whether it is committed, as with a file.
 
 	root.AddCommand(
 		s.installCRDs(), s.rbac(), s.peersCommand(), s.doctorCommand(), s.peerCommand(), s.route(), s.explainRoute(), s.get(), s.watch(),
-		s.serviceCluster(), s.account(), s.cluster(), s.operationCommand(), s.walCommand(), s.audit(), s.version(),
+		s.serviceCluster(), s.account(), s.cluster(), s.placement(), s.operationCommand(), s.walCommand(), s.audit(), s.version(),
 	)
 	for _, c := range root.Commands() {
 		refuseStray(c)

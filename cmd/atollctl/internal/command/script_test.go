@@ -36,6 +36,8 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	bare NAME...           does the same as ring, without the types
 //	central NAME           starts a central plane, with the rights that "atollctl rbac
 //	                       --central" prints
+//	upstream NAME          starts an upstream with the types of placement, which grants all that
+//	                       "placement preview" lists
 //	used NAME VERB...      fails if the server grants a right that no command has used,
 //	                       except rights with these verbs
 //	atollctl ARG...        runs atollctl, which must exit 0
@@ -80,6 +82,13 @@ func TestScripts(t *testing.T) {
 				types, err := central()
 				ts.Check(err)
 				s := serve(ts.Defer, ts.Check, args[0], types, rights.CoordinateCentral())
+				ringOf(ts).servers[args[0]] = s
+				ts.Check(writeFile(ts.MkAbs(args[0]+".kubeconfig"), s.kubeconfig))
+			},
+			"upstream": func(ts *testscript.TestScript, _ bool, args []string) {
+				types, err := upstreams()
+				ts.Check(err)
+				s := serve(ts.Defer, ts.Check, args[0], types, previewRights())
 				ringOf(ts).servers[args[0]] = s
 				ts.Check(writeFile(ts.MkAbs(args[0]+".kubeconfig"), s.kubeconfig))
 			},

@@ -32,6 +32,11 @@ var needed = sync.OnceValues(func() (*regiontest.Definitions, error) {
 // central returns the CRDs of the central plane.
 var central = sync.OnceValues(func() (*regiontest.Definitions, error) { return compile("operations.fanout.atoll.dev") })
 
+// upstreams returns the CRDs of an upstream that places objects.
+var upstreams = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	return compile("placementpolicies.splitter.atoll.dev", "clusterplacementpolicies.splitter.atoll.dev", "synctargets.workload.kcp.io")
+})
+
 func compile(names ...string) (*regiontest.Definitions, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(names))
 	for i, name := range names {
@@ -93,6 +98,18 @@ func serve(deferred func(func()), check func(error), name string, types *regiont
 		check(errors.New("the kubeconfig holds no secret"))
 	}
 	return s
+}
+
+// previewRights is the role that "placement preview" needs.
+func previewRights() *rbacv1.ClusterRole {
+	rule := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"list"}}
+	}
+	return &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
+		rule("splitter.atoll.dev", "placementpolicies", "clusterplacementpolicies"), rule("workload.kcp.io", "synctargets"), rule("apps", "deployments"),
+		rule("", "namespaces", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims", "services"),
+		rule("networking.k8s.io", "ingresses", "networkpolicies"),
+	}}
 }
 
 // granted returns the rights that roles grant.
