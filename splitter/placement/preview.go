@@ -163,7 +163,7 @@ func (o Observed) each(kinds []*kind, f func(*kind, objectID, *unstructured.Unst
 	}
 }
 
-// decide returns the decision about one object, and its present state if there is none.
+// decide returns the decision about one object, or its present state if nothing is decided.
 func (o Observed) decide(ps *policies, x *index, kinds []*kind, k *kind, obj *unstructured.Unstructured, problems map[string]error) decision {
 	f := facts{obj: obj, divided: k.divided, clusters: o.Clusters, fresh: true, held: func(string) bool { return false }}
 	f.before, f.placed, _ = read(obj)
