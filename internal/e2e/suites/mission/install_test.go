@@ -68,7 +68,7 @@ func TestInstall(t *testing.T) {
 	t.Run("all, twice", func(t *testing.T) {
 		installed, err := config.InstallCRDs(t.Context(), clients, config.InstallOptions{})
 		require.NoError(t, err)
-		require.Len(t, installed, 11)
+		require.Len(t, installed, 13)
 		for _, i := range installed {
 			require.Equal(t, config.Created, i.Change, i.Name)
 		}
