@@ -83,19 +83,33 @@ func (s *Splitter) autoscaler(k *kindState, workload *unstructured.Unstructured)
 	})
 }
 
-// scalingOf returns the autoscaling of a workload. It is nil if no autoscaler targets the workload, in the mode Duplicate,
-// and while the Placement has not decided. unread reports that the autoscalers are not known.
-func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, list []Cluster) (_ *scaling, unread bool) {
+// scalingPlan is the decision about an autoscaled workload.
+type scalingPlan struct {
+	scaling
+
+	minima   map[string]int64 // of the members
+	replicas int64            // of the workload: the sum of those that the members' autoscalers want
+	// moving is true while replicas move between clusters. Then replicas is not below the workload's present number, so
+	// that the members get the replicas of the clusters that the workload leaves.
+	moving bool
+}
+
+// scalingOf returns the decision about an autoscaled workload. It is nil if no autoscaler targets the workload, in the
+// mode Duplicate, and while the Placement has not decided. The error is ErrUndecided while the autoscalers are not known.
+func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, list []Cluster) (*scalingPlan, error) {
 	if _, ok := k.kind.(scalable); !ok {
-		return nil, false
+		return nil, nil
 	}
 	for _, f := range k.followers {
 		kind, ok := f.kind.(autoscaling)
 		if !ok {
 			continue
 		}
-		if err := f.objects.Err(); err != nil {
-			return nil, !apierrors.IsNotFound(err) // a server that does not serve the type has no autoscalers
+		switch err := f.objects.Err(); {
+		case apierrors.IsNotFound(err):
+			return nil, nil // a server that does not serve the type has no autoscalers
+		case err != nil:
+			return nil, fmt.Errorf("the autoscaler of %s: %w", workload.GetName(), ErrUndecided)
 		}
 		autoscaler := s.autoscaler(f, workload)
 		if autoscaler == nil {
@@ -103,7 +117,7 @@ func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, 
 		}
 		of := s.followed(k, workload, list)
 		if !of.placed || of.duplicate {
-			return nil, false
+			return nil, nil
 		}
 		var parts []Shard
 		for _, at := range f.shards.of(loop.KeyOf(autoscaler)) {
@@ -111,57 +125,59 @@ func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, 
 				parts = s.have(parts, obj, autoscaler, nil)
 			}
 		}
-		at := kind.scaling(autoscaler, of, parts)
-		return &at, false
+		plan, err := kind.scaling(autoscaler, of, parts).plan()
+		if err != nil {
+			return nil, fmt.Errorf("the autoscaler of %s: %w", workload.GetName(), err)
+		}
+		return plan, nil
 	}
-	return nil, false
+	return nil, nil
 }
 
-// demand returns the replicas of the workload: the sum of those that the members' autoscalers want. moving reports whether
-// replicas move between clusters. While they move, the sum is not below the workload's present number, so that the members
-// get the replicas of the clusters that the workload leaves.
-func (s scaling) demand(minima map[string]int64) (replicas int64, moving bool) {
+// plan decides about the members and the replicas of the workload.
+func (s scaling) plan() (*scalingPlan, error) {
+	minima, err := s.minima()
+	if err != nil {
+		return nil, err
+	}
+	p := &scalingPlan{scaling: s, minima: minima}
 	if s.paused() {
-		return 0, false
+		return p, nil
 	}
 	begun := false
 	for name, c := range s.clusters {
 		least, member := minima[name]
 		if !member {
-			moving = moving || c.replicas > 0
+			p.moving = p.moving || c.replicas > 0
 			continue
 		}
-		moving = moving || c.floor > 0 && !(c.reported && c.settled && c.desired >= c.floor)
+		p.moving = p.moving || c.floor > 0 && !(c.reported && c.settled && c.desired >= c.floor)
 		begun = begun || c.reported
-		replicas += max(least, c.wanted())
+		p.replicas += max(least, c.wanted())
 	}
 	for name, least := range minima {
 		if _, ok := s.clusters[name]; !ok {
-			replicas += least
+			p.replicas += least
 		}
 	}
-	if moving || !begun {
-		replicas = max(replicas, s.replicas, s.min)
+	if p.moving || !begun {
+		p.replicas = max(p.replicas, s.present, s.min)
 	}
-	return min(replicas, s.max), moving
+	p.replicas = min(p.replicas, s.max)
+	return p, nil
 }
 
-// cutScaled cuts a workload whose replicas an autoscaler sets. It passes copies of the shards to the Kind, with the
-// replicas that the clusters' autoscalers have set.
-func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+// cut cuts the workload. It passes copies of the shards to the Kind, with the replicas that the clusters' autoscalers have
+// set.
+func (p *scalingPlan) cut(k Kind, parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
 	kind, _ := k.(scalable)
-	minima, err := s.minima()
-	if err != nil {
-		return Plan{}, nil, err
-	}
-	replicas, moving := s.demand(minima)
 	parent = parent.DeepCopy()
-	if err := kind.setReplicas(parent, replicas); err != nil {
+	if err := kind.setReplicas(parent, p.replicas); err != nil {
 		return Plan{}, nil, err
 	}
 	have = slices.Clone(have)
 	for i, shard := range have {
-		c := s.clusters[shard.Cluster]
+		c := p.clusters[shard.Cluster]
 		if !shard.exists() || !c.scaled && !c.ending {
 			continue
 		}
@@ -169,13 +185,14 @@ func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, 
 		if err := kind.setReplicas(have[i].Object, max(c.wanted(), c.floor)); err != nil {
 			return Plan{}, nil, err
 		}
-		if _, member := minima[shard.Cluster]; member && moving {
+		if _, member := p.minima[shard.Cluster]; member && p.moving {
 			kind.limitAvailable(have[i].Object, c.guaranteed())
 		}
 	}
+	d := p.demand
 	d.Moves = 0
-	shares = changed(shares, func(c *Share) {
-		least, member := minima[c.Name]
+	shares := changed(p.shares, func(c *Share) {
+		least, member := p.minima[c.Name]
 		c.Min = least
 		if !member {
 			c.Max = new(int64(0))
@@ -187,24 +204,24 @@ func (s scaling) cutScaled(k Kind, parent *unstructured.Unstructured, d Demand, 
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	shards, err = s.mark(kind, parent, minima, shards, moving)
+	shards, err = p.mark(kind, parent, shards)
 	return plan, shards, err
 }
 
 // mark adds the missing shards of members if minReplicas is zero, since an autoscaler needs a shard to scale from zero.
 // While replicas move, it sets AutoscalerMinAnnotation, which keeps the autoscaler of a shard from removing replicas.
-func (s scaling) mark(kind scalable, parent *unstructured.Unstructured, minima map[string]int64, shards []Shard, moving bool) ([]Shard, error) {
+func (p *scalingPlan) mark(kind scalable, parent *unstructured.Unstructured, shards []Shard) ([]Shard, error) {
 	cut := byCluster(shards)
-	for _, cluster := range sorted(minima) {
+	for _, cluster := range sorted(p.minima) {
 		shard, ok := cut[cluster]
-		if !ok && s.min == 0 {
+		if !ok && p.min == 0 {
 			shard = newShard(parent, cluster)
 			if err := kind.setReplicas(shard.Object, 0); err != nil {
 				return nil, err
 			}
 			shards = append(shards, shard)
 		}
-		if n, _ := kind.count(shard.Object); moving && ok && n > 0 {
+		if n, _ := kind.count(shard.Object); p.moving && ok && n > 0 {
 			annotations := shard.annotations()
 			if annotations == nil {
 				annotations = map[string]string{}
@@ -232,18 +249,14 @@ func (s *Splitter) followAutoscaler(ctx context.Context, k *kindState, workload 
 	if !ok || at.scaling == nil {
 		return false, nil
 	}
-	minima, err := at.scaling.minima()
-	if err != nil {
-		return false, fmt.Errorf("splitter: autoscaler of %s: %w", workload.GetName(), err)
-	}
-	replicas, _ := at.scaling.demand(minima)
-	if present, _ := kind.count(workload); present == replicas || at.scaling.paused() || len(minima) == 0 {
+	plan := at.scaling
+	if present, _ := kind.count(workload); present == plan.replicas || plan.paused() || len(plan.minima) == 0 {
 		return false, nil
 	}
 	desired := &unstructured.Unstructured{Object: map[string]any{}}
 	desired.SetUID(workload.GetUID())
 	desired.SetResourceVersion(workload.GetResourceVersion())
-	if err := kind.setReplicas(desired, replicas); err != nil {
+	if err := kind.setReplicas(desired, plan.replicas); err != nil {
 		return false, err
 	}
 	patch, err := json.Marshal(desired.Object)

@@ -46,7 +46,7 @@ func (autoscalers) follows(autoscaler, workload *unstructured.Unstructured) bool
 
 func (autoscalers) scaling(autoscaler *unstructured.Unstructured, of followed, parts []Shard) scaling {
 	s := scaling{
-		uid: of.uid, replicas: of.desired, mode: of.mode, shares: of.shares, clusters: map[string]scaledCluster{},
+		present: of.desired, demand: of.demand, shares: of.shares, clusters: map[string]scaledCluster{},
 		min: count(autoscaler, 1, "spec", "minReplicas"),
 	}
 	s.max = max(1, s.min, count(autoscaler, 1, "spec", "maxReplicas"))

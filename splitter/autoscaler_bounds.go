@@ -3,19 +3,14 @@
 
 package splitter
 
-import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "slices"
 
 // scaling is a divided workload whose replicas an autoscaler sets. The members are the clusters that shall have a part of
 // the autoscaler: scaling.minima chooses them. A part sets the replicas of the workload's shard in its cluster.
 type scaling struct {
-	uid      types.UID // of the workload
-	min, max int64     // of the autoscaler
-	replicas int64     // of the workload
-	mode     Mode
+	min, max int64   // of the autoscaler
+	present  int64   // replicas of the workload
+	demand   Demand  // as the Placement returned it, with the UID of the workload
 	shares   []Share // as the Placement returned them
 	clusters map[string]scaledCluster
 }
@@ -40,7 +35,7 @@ type scaledCluster struct {
 type bounds struct{ min, max int64 }
 
 // paused reports whether a person has scaled the workload to zero. As with one cluster, the autoscaler then does nothing.
-func (s scaling) paused() bool { return s.replicas == 0 && s.min > 0 }
+func (s scaling) paused() bool { return s.present == 0 && s.min > 0 }
 
 // wanted returns the replicas that a cluster's autoscaler wants within its bounds, or those of the shard if the autoscaler
 // has not reported yet.
@@ -95,7 +90,7 @@ func (s scaling) minima() (map[string]int64, error) {
 				c.Min, c.Max = 0, new(int64(0))
 			}
 		})
-		plan, err := Divide(Demand{Replicas: max(1, s.min), Mode: s.mode, UID: s.uid}, shares)
+		plan, err := Divide(Demand{Replicas: max(1, s.min), Mode: s.demand.Mode, UID: s.demand.UID}, shares)
 		parts := map[string]int64{}
 		for _, a := range plan.Shards {
 			if a.Replicas > 0 {
@@ -175,7 +170,7 @@ func (s scaling) maxima(minima map[string]int64) (map[string]int64, error) {
 			}
 		}
 	})
-	plan, err := Divide(Demand{Replicas: max(total, required), Mode: s.mode, UID: s.uid}, shares)
+	plan, err := Divide(Demand{Replicas: max(total, required), Mode: s.demand.Mode, UID: s.demand.UID}, shares)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,8 @@ func (m *autoscaledModel) observed() (of followed, parts, shards []Shard) {
 		}
 	}
 	d, shares, _ := Everywhere(m.parent, list)
-	of.uid, of.name, of.placed, of.mode, of.shares, of.desired = "u", "web", true, d.Mode, shares, count(m.parent, 1, "spec", "replicas")
+	d.UID = "u"
+	of.name, of.placed, of.demand, of.shares, of.desired = "web", true, d, shares, count(m.parent, 1, "spec", "replicas")
 	return of, parts, shards
 }
 
@@ -92,14 +93,13 @@ func (m *autoscaledModel) scaleParts(t require.TestingT) bool {
 // cutShards is one division of the Deployment. It reports whether it wrote.
 func (m *autoscaledModel) cutShards(t require.TestingT) bool {
 	of, parts, shards := m.observed()
-	s := autoscalers{}.scaling(m.autoscaler, of, parts)
-	minima, err := s.minima()
+	s, err := autoscalers{}.scaling(m.autoscaler, of, parts).plan()
 	require.NoError(t, err)
-	if n, _ := s.demand(minima); n != of.desired && len(minima) > 0 && !s.paused() {
-		require.NoError(t, unstructured.SetNestedField(m.parent.Object, n, "spec", "replicas"))
+	if s.replicas != of.desired && len(s.minima) > 0 && !s.paused() {
+		require.NoError(t, unstructured.SetNestedField(m.parent.Object, s.replicas, "spec", "replicas"))
 		return true
 	}
-	_, want, err := s.cutScaled(Deployments(), m.parent, Demand{UID: "u", Mode: of.mode}, of.shares, shards)
+	_, want, err := s.cut(Deployments(), m.parent, shards)
 	require.NoError(t, err)
 	return m.write(m.shards, want)
 }

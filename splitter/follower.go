@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,9 +31,9 @@ type Follower interface {
 // situation is the state by which a parent is divided.
 type situation struct {
 	clusters  []Cluster
-	scaling   *scaling      // of a workload whose replicas an autoscaler sets; nil without one, and for a Follower
+	scaling   *scalingPlan  // of a workload whose replicas an autoscaler sets; nil without one, and for a Follower
 	workloads []followed    // to which the parent of a Follower belongs
-	unread    bool          // the workloads, or the autoscalers of a workload, are not all known
+	err       error         // why the parent is not divided: ErrUndecided while workloads or autoscalers are not known
 	idle      bool          // all workloads are known and the parent belongs to none, so it gets no shards
 	turn      int64         // the number of the present turn
 	next      time.Duration // until the next turn; zero for a Kind
@@ -40,12 +41,11 @@ type situation struct {
 
 // followed is a workload to which a parent of a Follower belongs.
 type followed struct {
-	uid       types.UID
 	name      string
 	desired   int64 // replicas
 	duplicate bool  // each cluster has all replicas
 	placed    bool  // the Placement has decided
-	mode      Mode
+	demand    Demand
 	shares    []Share
 	parts     []part
 	ending    map[string]int64 // replicas of shards that are being deleted, by cluster, without those of lost clusters
@@ -76,11 +76,14 @@ func (s *Splitter) situation(k *kindState, parent *unstructured.Unstructured, li
 	at := situation{clusters: list}
 	follower, ok := k.kind.(Follower)
 	if !ok {
-		at.scaling, at.unread = s.scalingOf(k, parent, list)
+		at.scaling, at.err = s.scalingOf(k, parent, list)
 		return at
 	}
 	workloads, known := s.workloads(k, follower, parent, list)
-	at.workloads, at.unread, at.idle = workloads, !known, known && len(workloads) == 0
+	at.workloads, at.idle = workloads, known && len(workloads) == 0
+	if !known {
+		at.err = fmt.Errorf("the workloads of %s: %w", parent.GetName(), ErrUndecided)
+	}
 	at.turn, at.next = turnOf(time.Now(), s.opts.Turn)
 	return at
 }
@@ -108,10 +111,11 @@ func (s *Splitter) workloads(k *kindState, follower Follower, parent *unstructur
 // followed returns a workload of a Kind that counts replicas, as its Followers need it.
 func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, list []Cluster) followed {
 	kind, _ := k.kind.(counting)
-	f := followed{uid: workload.GetUID(), name: workload.GetName(), ending: map[string]int64{}}
+	f := followed{name: workload.GetName(), ending: map[string]int64{}}
 	f.desired, _ = kind.count(workload)
 	d, shares, err := s.opts.Place(workload, list)
-	f.placed, f.mode, f.shares, f.duplicate = err == nil, d.Mode, shares, err == nil && d.Mode == Duplicate
+	d.UID = workload.GetUID()
+	f.placed, f.demand, f.shares, f.duplicate = err == nil, d, shares, err == nil && d.Mode == Duplicate
 	for _, at := range k.shards.of(loop.KeyOf(workload)) {
 		shard, ok := k.objects.Get(at)
 		if !ok || !cutFrom(shard, workload) {

@@ -79,7 +79,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	switch {
 	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent) || at.idle:
 		return s.end(ctx, k, parent, mine)
-	case !known || at.unread:
+	case !known || errors.Is(at.err, ErrUndecided):
 		return 0, nil // all parents are requeued when the clusters and workloads are known
 	case unseen > 0:
 		return unseen, nil // a plan from a stale cache would remove the same replicas twice

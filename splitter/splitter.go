@@ -255,26 +255,23 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 }
 
 func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, at situation, have []Shard) (plan Plan, shards []Shard, err error) {
+	if at.err != nil {
+		return Plan{}, nil, fmt.Errorf("splitter: %w", at.err)
+	}
 	switch kind := k.kind.(type) {
 	case Follower:
-		if at.unread {
-			return Plan{}, nil, fmt.Errorf("splitter: the workloads of %s: %w", parent.GetName(), ErrUndecided)
-		}
 		plan, shards, err = kind.cut(parent, at, have)
 	case Kind:
+		if at.scaling != nil {
+			plan, shards, err = at.scaling.cut(kind, parent, have)
+			break
+		}
 		d, shares, err1 := s.opts.Place(parent, at.clusters)
 		if err1 != nil {
 			return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err1)
 		}
 		d.UID = parent.GetUID()
-		if at.unread {
-			return Plan{}, nil, fmt.Errorf("splitter: the autoscaler of %s: %w", parent.GetName(), ErrUndecided)
-		}
-		if at.scaling != nil {
-			plan, shards, err = at.scaling.cutScaled(kind, parent, d, shares, have)
-		} else {
-			plan, shards, err = kind.Cut(parent, d, shares, have)
-		}
+		plan, shards, err = kind.Cut(parent, d, shares, have)
 	}
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
