@@ -120,7 +120,7 @@ func (s *Splitter) scalingOf(k *kindState, workload *unstructured.Unstructured, 
 			return nil, nil
 		}
 		var parts []Shard
-		for _, at := range f.shards.of(loop.KeyOf(autoscaler)) {
+		for _, at := range f.shards.Of(loop.KeyOf(autoscaler)) {
 			if obj, ok := f.objects.Get(at); ok {
 				parts = s.have(parts, obj, autoscaler, nil)
 			}

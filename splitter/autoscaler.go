@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // Autoscalers returns the Follower of autoscaling/v2 HorizontalPodAutoscalers. An autoscaler of a divided workload gets one
@@ -72,7 +74,7 @@ func (autoscalers) scaling(autoscaler *unstructured.Unstructured, of followed, p
 		if seen, ok := number(p.Object, "status", "observedGeneration"); ok {
 			c.settled = c.settled && seen >= p.Object.GetGeneration()
 		}
-		limit := find(p.Object, "ScalingLimited")
+		limit := workload.Condition(p.Object, "ScalingLimited")
 		c.limited = limit["status"] == "True" && limit["reason"] == "TooManyReplicas"
 		s.clusters[p.Cluster] = c
 	}

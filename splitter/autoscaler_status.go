@@ -12,6 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 func (a autoscalers) Fold(autoscaler *unstructured.Unstructured, parts []Shard) (map[string]any, error) {
@@ -65,28 +68,28 @@ func scalingConditions(parts []Shard) []any {
 		var failing []string
 		reason := ""
 		for _, p := range parts {
-			if c := find(p.Object, kind.name); c["status"] == "False" {
+			if c := workload.Condition(p.Object, kind.name); c["status"] == "False" {
 				failing = append(failing, fmt.Sprintf("%s: %v", p.Cluster, c["message"]))
 				reason, _ = c["reason"].(string)
 			}
 		}
 		message := "all clusters"
 		if failing != nil {
-			message = brief(failing, "; ")
+			message = loop.Brief(failing, "; ")
 		}
 		conditions = append(conditions, condition(kind.name, failing == nil, kind.reason, reason, message))
 	}
 	var limited []string
 	reason := ""
 	for _, p := range parts {
-		if c := find(p.Object, "ScalingLimited"); c["status"] == "True" {
+		if c := workload.Condition(p.Object, "ScalingLimited"); c["status"] == "True" {
 			limited = append(limited, fmt.Sprintf("%s: %v", p.Cluster, c["message"]))
 			reason, _ = c["reason"].(string)
 		}
 	}
 	message := "no cluster is limited"
 	if limited != nil {
-		message = brief(limited, "; ")
+		message = loop.Brief(limited, "; ")
 	}
 	return append(conditions, condition("ScalingLimited", limited != nil, reason, "DesiredWithinRange", message))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter/workload"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -190,7 +191,7 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 }
 
 func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
-	status, ok := find(obj, string(syncerv1alpha1.SyncTargetConditionReady))["status"].(string)
+	status, ok := workload.Condition(obj, string(syncerv1alpha1.SyncTargetConditionReady))["status"].(string)
 	if !ok {
 		return metav1.ConditionUnknown
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/internal/selector"
 )
 
@@ -160,7 +161,7 @@ func (disruptionBudgets) Fold(budget *unstructured.Unstructured, shards []Shard)
 	}
 	message := "each cluster has a part of the budget"
 	if none != nil {
-		message = fmt.Sprintf("%d of %d clusters have no part of the budget now: %s", len(none), len(shards), brief(none, ", "))
+		message = fmt.Sprintf("%d of %d clusters have no part of the budget now: %s", len(none), len(shards), loop.Brief(none, ", "))
 	}
 	n, _ := status["disruptionsAllowed"].(int64)
 	status["conditions"] = []any{condition("DisruptionAllowed", n > 0, "SufficientPods", "InsufficientPods", message)}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // ConditionDuplicated is the type of a condition in the status of Deployments, StatefulSets, Jobs and kinds whose
@@ -34,7 +36,7 @@ func duplicated(kind divider, lost []Shard) []any {
 	if total == 1 {
 		what = "1 replica may run twice"
 	}
-	return []any{condition(ConditionDuplicated, true, "ClusterLost", "", what+", as they were placed elsewhere and are not removed yet: "+brief(all, ", "))}
+	return []any{condition(ConditionDuplicated, true, "ClusterLost", "", what+", as they were placed elsewhere and are not removed yet: "+loop.Brief(all, ", "))}
 }
 
 // lastReplicas returns how many pods a shard last reported. Without such a report, it returns the shard's desired

@@ -5,14 +5,9 @@ package splitter
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
@@ -49,22 +44,5 @@ func (s *Splitter) letGo(ctx context.Context, k *kindState, shard *unstructured.
 	if !bornWith(shard, cluster) || !s.readiness.gone(cluster) {
 		return nil
 	}
-	return without(ctx, k, shard, syncersFinalizer(cluster))
-}
-
-// without removes a finalizer from an object. It returns a Conflict if the object has changed since it
-// was read.
-func without(ctx context.Context, k *kindState, obj *unstructured.Unstructured, finalizer string) error {
-	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = k.meta(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("let go of %s: %w", loop.KeyOf(obj), err)
-	}
-	return nil
+	return loop.RemoveFinalizer(ctx, k.meta(shard.GetNamespace()), shard, syncersFinalizer(cluster), Manager)
 }

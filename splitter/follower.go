@@ -116,7 +116,7 @@ func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, l
 	d, shares, err := s.opts.Place(workload, list)
 	d.UID = workload.GetUID()
 	f.placed, f.demand, f.shares, f.duplicate = err == nil, d, shares, err == nil && d.Mode == Duplicate
-	for _, at := range k.shards.of(loop.KeyOf(workload)) {
+	for _, at := range k.shards.Of(loop.KeyOf(workload)) {
 		shard, ok := k.objects.Get(at)
 		if !ok || !cutFrom(shard, workload) {
 			continue

@@ -4,7 +4,6 @@
 package splitter
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -215,19 +214,6 @@ func observe(status map[string]any, parent *unstructured.Unstructured, shards []
 		}
 		status["observedGeneration"] = before
 	}
-}
-
-// few is the maximum number of clusters that a message names. Hundreds of names would make the parent
-// too large.
-const few = 10
-
-// brief joins messages about clusters. If the number of messages is greater than the constant few,
-// brief joins only that many messages and adds the number of the rest.
-func brief(all []string, separator string) string {
-	if len(all) > few {
-		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)
-	}
-	return strings.Join(all, separator)
 }
 
 // foreign holds the prefixes of labels and annotations by which tools mark the objects that they own.

@@ -31,7 +31,7 @@ func (k declaration) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	}
 	message := fmt.Sprintf("%d of %d clusters are healthy", len(shards)-len(behind), len(shards))
 	if behind != nil {
-		message += "; not " + brief(behind, ", ")
+		message += "; not " + loop.Brief(behind, ", ")
 	}
 	return withCondition(status, condition("Available", len(shards) > 0 && behind == nil, "AllClustersHealthy", "ClustersUnhealthy", message)), nil
 }
@@ -195,7 +195,7 @@ func (k declaration) foldCondition(c v1alpha1.FoldedCondition, shards []Shard) m
 	reasons := map[bool]string{} // the first reason, by whether it is of the decisive status
 	var messages []string
 	for _, s := range shards {
-		one := find(s.Object, c.Type)
+		one := workload.Condition(s.Object, c.Type)
 		status, _ := one["status"].(string)
 		reason, _ := one["reason"].(string)
 		decides := status == decisive
@@ -214,7 +214,7 @@ func (k declaration) foldCondition(c v1alpha1.FoldedCondition, shards []Shard) m
 			reasons[decides] = reason
 		}
 	}
-	folded := map[string]any{"type": c.Type, "status": decisive, "reason": reasons[true], "message": loop.Shorten(brief(messages, "; "), loop.LongestMessage)}
+	folded := map[string]any{"type": c.Type, "status": decisive, "reason": reasons[true], "message": loop.Shorten(loop.Brief(messages, "; "), loop.LongestMessage)}
 	switch {
 	case have == 0:
 		return nil

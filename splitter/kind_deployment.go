@@ -58,12 +58,12 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	conditions = append(conditions, k.progress(wanted, shards))
 	var failures []string
 	for _, s := range shards {
-		if c := find(s.Object, "ReplicaFailure"); c["status"] == "True" {
+		if c := workload.Condition(s.Object, "ReplicaFailure"); c["status"] == "True" {
 			failures = append(failures, fmt.Sprintf("%s: %v", s.Cluster, c["message"]))
 		}
 	}
 	if failures != nil {
-		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", brief(failures, "; ")))
+		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", loop.Brief(failures, "; ")))
 	}
 	return withCondition(status, conditions...), nil
 }
@@ -84,7 +84,7 @@ func (k replicated) behind(shards []Shard) string {
 	if behind == nil {
 		return ""
 	}
-	return ": " + brief(behind, ", ")
+	return ": " + loop.Brief(behind, ", ")
 }
 
 // progress returns the condition Progressing. It is False if a shard reports Progressing False, or
@@ -98,7 +98,7 @@ func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	var stuck []string
 	reason := ""
 	for _, s := range shards {
-		c := find(s.Object, "Progressing")
+		c := workload.Condition(s.Object, "Progressing")
 		if c["status"] == "False" {
 			reason, _ = c["reason"].(string)
 			stuck = append(stuck, fmt.Sprintf("%s: %v", s.Cluster, c["message"]))
@@ -107,7 +107,7 @@ func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	}
 	switch {
 	case stuck != nil:
-		return condition("Progressing", false, "", reason, brief(stuck, "; "))
+		return condition("Progressing", false, "", reason, loop.Brief(stuck, "; "))
 	case done:
 		return condition("Progressing", true, "NewReplicaSetAvailable", "", "all clusters have rolled it out")
 	}
@@ -124,22 +124,5 @@ func condition(kind string, is bool, yes, no, message string) map[string]any {
 }
 
 func isTrue(obj *unstructured.Unstructured, kind string) bool {
-	return find(obj, kind)["status"] == "True"
-}
-
-// find returns the condition with type kind. It returns nil if the object has no such condition.
-func find(obj *unstructured.Unstructured, kind string) map[string]any {
-	if obj == nil {
-		return nil
-	}
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	i := slices.IndexFunc(list, func(v any) bool {
-		c, ok := v.(map[string]any)
-		return ok && c["type"] == kind
-	})
-	if i < 0 {
-		return nil
-	}
-	c, _ := list[i].(map[string]any)
-	return c
+	return workload.Condition(obj, kind)["status"] == "True"
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 func (k jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
@@ -56,7 +59,7 @@ func outcomeOf(parent *unstructured.Unstructured, shards []Shard) outcome {
 		o.ended = max(o.ended, text(s.Object, "completionTime"))
 		done, failed := isTrue(s.Object, "Complete"), isTrue(s.Object, "Failed")
 		if failed {
-			o.failures = append(o.failures, fmt.Sprintf("%s: %v", s.Cluster, find(s.Object, "Failed")["message"]))
+			o.failures = append(o.failures, fmt.Sprintf("%s: %v", s.Cluster, workload.Condition(s.Object, "Failed")["message"]))
 		}
 		o.complete = o.complete && done
 		o.over = o.over && (done || failed)
@@ -79,7 +82,7 @@ func (o outcome) conditions() []any {
 	if o.failures == nil {
 		return nil
 	}
-	message := brief(o.failures, "; ")
+	message := loop.Brief(o.failures, "; ")
 	conditions := []any{condition("FailureTarget", true, "ClusterFailed", "", message)}
 	if o.over {
 		conditions = append(conditions, condition("Failed", true, "ClusterFailed", "", message))
@@ -103,7 +106,7 @@ func verdict(parent *unstructured.Unstructured) map[string]any {
 	var conditions []any
 	for _, kind := range []string{"SuccessCriteriaMet", "Complete", "FailureTarget", "Failed"} {
 		if isTrue(parent, kind) {
-			c := find(parent, kind)
+			c := workload.Condition(parent, kind)
 			reason, _ := c["reason"].(string)
 			message, _ := c["message"].(string)
 			conditions = append(conditions, condition(kind, true, reason, "", message))

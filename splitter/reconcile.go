@@ -57,7 +57,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	var mine []Shard
 	var others []*unstructured.Unstructured
 	list, silent, again, known := s.readiness.placing(time.Now())
-	for _, at := range k.shards.of(key) {
+	for _, at := range k.shards.Of(key) {
 		obj, there := k.objects.Get(at)
 		switch {
 		case !there:
@@ -86,7 +86,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	case !finalized(parent):
 		// Write the finalizer first, so that no shard outlives its parent. The event of this write
 		// requeues the parent.
-		mark := identity(parent)
+		mark := loop.Identity(parent)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
 		_, err := k.apply(ctx, key, parent, mark)
 		return 0, err
@@ -96,15 +96,6 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	}
 	soon, err := s.divide(ctx, k, parent, at, silent, mine)
 	return loop.Sooner(again, soon), err
-}
-
-// identity returns an object that has only the type, namespace, name and UID of the given object.
-func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
-	obj.SetNamespace(of.GetNamespace())
-	obj.SetName(of.GetName())
-	obj.SetUID(of.GetUID())
-	return obj
 }
 
 // divide writes the desired shards of a parent, then the parent's status. It returns the time after which to requeue the
@@ -330,5 +321,5 @@ func (s *Splitter) end(ctx context.Context, k *kindState, parent *unstructured.U
 	if left > 0 {
 		return left, nil
 	}
-	return 0, without(ctx, k, parent, v1alpha1.ShardsFinalizer)
+	return 0, loop.RemoveFinalizer(ctx, k.meta(parent.GetNamespace()), parent, v1alpha1.ShardsFinalizer, Manager)
 }

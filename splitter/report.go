@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
@@ -39,10 +40,10 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 		status["conditions"] = append(conditions, more...)
 	}
 	stamp(parent, status, permitted, time.Now())
-	if len(status) == 0 && find(parent, ConditionScheduled) == nil && find(parent, ConditionDuplicated) == nil {
+	if len(status) == 0 && workload.Condition(parent, ConditionScheduled) == nil && workload.Condition(parent, ConditionDuplicated) == nil {
 		return nil
 	}
-	desired := identity(parent)
+	desired := loop.Identity(parent)
 	desired.Object["status"] = status
 	_, err = k.apply(ctx, loop.KeyOf(parent), parent, desired, "status")
 	return err
@@ -50,7 +51,7 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 
 func placed(plan Plan, taken []string) map[string]any {
 	if taken != nil {
-		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+brief(taken, ", "))
+		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+loop.Brief(taken, ", "))
 	}
 	if plan.Unplaced == 0 && plan.Held != nil {
 		return condition(ConditionPlaced, false, "", "VolumesHeld", holds(plan.Held))
@@ -66,7 +67,7 @@ func placed(plan Plan, taken []string) map[string]any {
 	if len(plan.Shards) == 0 {
 		message += ": no cluster may have any"
 	} else if limits != nil {
-		message += ": " + brief(limits, ", ")
+		message += ": " + loop.Brief(limits, ", ")
 	}
 	return condition(ConditionPlaced, false, "", "Unplaced", message)
 }
@@ -81,7 +82,7 @@ func stamp(parent *unstructured.Unstructured, status map[string]any, form Condit
 			continue
 		}
 		kind, _ := c["type"].(string)
-		before := find(parent, kind)
+		before := workload.Condition(parent, kind)
 		set := func(field string, same bool) {
 			c[field] = now.UTC().Format(time.RFC3339)
 			if at, ok := before[field].(string); ok && same {

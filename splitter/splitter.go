@@ -301,7 +301,7 @@ type kindState struct {
 	place      int
 	objects    *loop.Objects
 	namespaces namespaces
-	shards     *index
+	shards     loop.Children
 	writes     *writes
 	queue      *loop.Queue
 	dynamic    dynamic.Interface
@@ -312,7 +312,7 @@ type kindState struct {
 }
 
 func (s *Splitter) newKindState(place int, kind divider) *kindState {
-	k := &kindState{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
+	k := &kindState{kind: kind, place: place, writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.flows,
 	})
@@ -335,7 +335,7 @@ func (k *kindState) changed(key types.NamespacedName) {
 		parent = parentOf(obj)
 	}
 	k.namespaces.set(key, ok && parent == "")
-	before := k.shards.set(key, parent)
+	before := k.shards.Set(key, parent)
 	k.requeueScaled(key, cmp.Or(parent, before), obj)
 	switch {
 	case parent != "":

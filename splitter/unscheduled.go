@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -42,5 +43,5 @@ func unscheduled(shards []Shard) []any {
 	if all == nil {
 		return nil
 	}
-	return []any{condition(ConditionScheduled, false, "", "Unschedulable", brief(all, "; "))}
+	return []any{condition(ConditionScheduled, false, "", "Unschedulable", loop.Brief(all, "; "))}
 }

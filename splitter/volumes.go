@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
@@ -80,5 +81,5 @@ func mayLeave(parent *unstructured.Unstructured, cluster string) bool {
 // holds returns the message about the clusters that keep replicas because of their volumes.
 func holds(held []string) string {
 	return fmt.Sprintf("replicas stay with their volumes in clusters that they should leave: %s: copy the volumes, or decide that they may be left behind, then name the clusters in the annotation %s",
-		brief(held, ", "), v1alpha1.VolumesAnnotation)
+		loop.Brief(held, ", "), v1alpha1.VolumesAnnotation)
 }

@@ -27,15 +27,6 @@ func fields(obj *unstructured.Unstructured, such func(rule) bool, of rules) map[
 	return found
 }
 
-// bare returns an object with nothing but the type, name, namespace and UID of obj.
-func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	named := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
-	named.SetName(obj.GetName())
-	named.SetNamespace(obj.GetNamespace())
-	named.SetUID(obj.GetUID())
-	return named
-}
-
 // goesUp reports whether a rule sends a field of the spec up.
 func goesUp(r rule) bool { return r.up }
 
@@ -59,7 +50,7 @@ func (f fieldsUp) bring(ctx context.Context, o observed, spec map[string]any) er
 	if len(found) == 0 {
 		return nil
 	}
-	want := bare(o.u)
+	want := loop.Identity(o.u)
 	for name, v := range found {
 		want.Object[name] = v
 	}

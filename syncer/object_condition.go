@@ -74,7 +74,7 @@ func (c conditions) show(ctx context.Context, o observed, done bool) error {
 	if !inStatus {
 		return c.annotate(ctx, o.u, next)
 	}
-	obj := bare(o.u)
+	obj := loop.Identity(o.u)
 	obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": name, "status": string(next.Status), "reason": next.Reason, "message": next.Message, "lastTransitionTime": next.LastTransitionTime,
 	}}}
@@ -115,7 +115,7 @@ func (c conditions) annotate(ctx context.Context, u *unstructured.Unstructured, 
 	if err != nil {
 		return fmt.Errorf("encode condition: %w", err)
 	}
-	obj := bare(u)
+	obj := loop.Identity(u)
 	obj.SetAnnotations(map[string]string{v1alpha1.SyncedAnnotationPrefix + c.syncer.opts.Target: string(data)})
 	return c.write(ctx, u, obj, true)
 }

@@ -144,7 +144,7 @@ func (s statuses) planUp(w writes, o observed) (statusPlan, error) {
 		}
 		return statusPlan{action: statusLeave}, nil
 	}
-	plan := statusPlan{want: bare(o.u), generation: fmt.Sprint(o.u.GetGeneration())}
+	plan := statusPlan{want: loop.Identity(o.u), generation: fmt.Sprint(o.u.GetGeneration())}
 	switch {
 	case o.shared:
 		if annotationsCount(s.kind.GroupKind()) {
@@ -212,7 +212,7 @@ func (s statuses) bringDown(ctx context.Context, o observed) (again time.Duratio
 	} else {
 		delete(status, "observedGeneration") // the write increments the generation
 	}
-	want := bare(o.d)
+	want := loop.Identity(o.d)
 	want.SetAPIVersion(o.u.GetAPIVersion())
 	want.SetKind(o.u.GetKind())
 	want.Object["status"] = status

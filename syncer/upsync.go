@@ -222,7 +222,7 @@ func (s upsync) bringStatus(ctx context.Context, o bornState) error {
 		return nil
 	}
 	status = runtime.DeepCopyJSON(status)
-	want := bare(o.raised)
+	want := loop.Identity(o.raised)
 	var subresources []string
 	if s.kind.UpStatus {
 		subresources = []string{"status"}

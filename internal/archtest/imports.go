@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"internal/loop":             {"internal"},
 	"internal/recordtest":       {"region", "wal"},
 	"internal/rightstest":       {"region", "region/regiontest"},
-	"splitter/clusterdaemonset": {"internal", "region", "splitter", "syncer/v1alpha1"},
+	"splitter/clusterdaemonset": {"internal", "region", "splitter", "splitter/workload", "syncer/v1alpha1"},
 }
 
 // Imports checks the imports of each package against mayImport. It also checks that only tests and

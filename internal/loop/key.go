@@ -30,3 +30,12 @@ func ParseKey(text string) types.NamespacedName {
 	}
 	return types.NamespacedName{Name: text}
 }
+
+// Identity returns an object that has only the type, namespace, name and UID of the given object.
+func Identity(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	named := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	named.SetNamespace(obj.GetNamespace())
+	named.SetName(obj.GetName())
+	named.SetUID(obj.GetUID())
+	return named
+}

@@ -28,3 +28,14 @@ func Shorten(message string, most int) string {
 	}
 	return message[:end] + fmt.Sprintf(left, len(message)-end)
 }
+
+// few is the maximum number of names in a message. Hundreds of names would make the object too large.
+const few = 10
+
+// Brief joins texts about clusters. Of more than ten it joins only the first ten, and adds the number of the rest.
+func Brief(all []string, separator string) string {
+	if len(all) > few {
+		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)
+	}
+	return strings.Join(all, separator)
+}

@@ -9,6 +9,14 @@ var loopMutants = []mutant{
 		"apply.go", "		desired.SetResourceVersion(current.GetResourceVersion())\n", "", "TestApplyDoesNotMeetAReplacement",
 	},
 	{
+		"a finalizer is removed from the version that was read", "the write has neither UID nor resourceVersion",
+		"finalizer.go", `		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,`, `		"finalizers": finalizers,`, "TestRemoveFinalizer",
+	},
+	{
+		"finalizers of others stay", "they are removed with ours",
+		"finalizer.go", "return f == finalizer })", "return f != \"\" })", "TestRemoveFinalizer",
+	},
+	{
 		"an object that is equal is not written again", "it is",
 		"apply.go", "if current != nil && !differs(current, desired, manager, subresources) {", "if current != nil && desired == nil {", "TestApplyWritesWhatDiffers|TestApplyStatus|TestApplyIsExact",
 	},

@@ -21,14 +21,6 @@ var splitterMutants = []mutant{
 		"reconcile.go", "	case !finalized(parent):\n", "	case !finalized(parent) && parent == nil:\n", "TestShardsGoWithTheirParent|TestTheDemo",
 	},
 	{
-		"a finalizer is removed from the version that was read", "the write has neither UID nor resourceVersion",
-		"finalizer.go", `		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,`, `		"finalizers": finalizers,`, "TestFinalizersOfOthersStay",
-	},
-	{
-		"finalizers of others stay", "they are removed with ours",
-		"finalizer.go", "return f == finalizer })", "return f != \"\" })", "TestFinalizersOfOthersStay",
-	},
-	{
 		"a parent goes when a live list has no shard of it", "the cache is believed",
 		"reconcile.go", "	if left > 0 {\n", "	if left > time.Hour {\n", "TestAParentWaitsForShardsWithoutMarks",
 	},

@@ -122,7 +122,7 @@ func (c *Controller) add(key types.NamespacedName) { c.queue.Add(loop.KeyText(ke
 
 // all requeues every ClusterDaemonSet, also deleted ones that still have Deployments.
 func (c *Controller) all() {
-	for _, key := range slices.Concat(c.sets.Keys(), c.index.sets()) {
+	for _, key := range slices.Concat(c.sets.Keys(), c.index.Parents()) {
 		c.add(key)
 	}
 }
@@ -146,7 +146,7 @@ func (c *Controller) copyChanged(key types.NamespacedName) {
 			c.add(set)
 		}
 	}
-	for _, set := range []string{c.index.set(key, now), now} {
+	for _, set := range []string{c.index.Set(key, now), now} {
 		if set != "" {
 			c.add(types.NamespacedName{Namespace: key.Namespace, Name: set})
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func (f facts) plan() plan {
 	selector, err := f.read()
 	p := plan{invalid: err}
 	left := maps.Clone(f.copies)
-	for _, c := range slices.SortedFunc(slices.Values(f.clusters), byName) {
+	for _, c := range slices.SortedFunc(slices.Values(f.clusters), func(a, b splitter.Cluster) int { return strings.Compare(a.Name, b.Name) }) {
 		current := f.copies[c.Name]
 		if !c.EvictAfter.IsZero() {
 			if !c.EvictAfter.After(f.now) {
@@ -122,14 +123,4 @@ func selectorAt(set *unstructured.Unstructured, field string) (labels.Selector, 
 		return nil, fmt.Errorf("spec.%s: %w", field, err)
 	}
 	return selector, nil
-}
-
-func byName(a, b splitter.Cluster) int {
-	switch {
-	case a.Name < b.Name:
-		return -1
-	case a.Name > b.Name:
-		return 1
-	}
-	return 0
 }

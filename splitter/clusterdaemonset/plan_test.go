@@ -5,7 +5,6 @@ package clusterdaemonset
 
 import (
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/splitter"
@@ -174,44 +172,5 @@ func TestPlans(t *testing.T) {
 		require.Equal(t, err == nil && len(p.parts) > 0 && ready == int64(len(p.parts)), c["status"] == "True")
 		f.set.Object["status"] = s
 		require.Equal(t, s, status(f.set, p, now.Add(time.Hour)), "nothing changes with time alone")
-	})
-}
-
-func key(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: "default", Name: name}
-}
-
-// The index has exactly the Deployments that were set last.
-func TestIndex(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		i, want := newIndex(), map[string]string{}
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			name, set := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "copy"), rapid.SampledFrom([]string{"", "s", "t"}).Draw(t, "set")
-			require.Equal(t, want[name], i.set(key(name), set))
-			want[name] = set
-		}
-		var sets []string
-		for _, set := range []string{"s", "t"} {
-			var of []string
-			for _, at := range i.of(key(set)) {
-				of = append(of, at.Name)
-			}
-			var wanted []string
-			for name, its := range want {
-				if its == set {
-					wanted = append(wanted, name)
-				}
-			}
-			require.ElementsMatch(t, wanted, of)
-			if wanted != nil {
-				sets = append(sets, set)
-			}
-		}
-		var got []string
-		for _, at := range i.sets() {
-			got = append(got, at.Name)
-		}
-		slices.Sort(got)
-		require.Equal(t, sets, got)
 	})
 }

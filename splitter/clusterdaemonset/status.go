@@ -5,7 +5,6 @@ package clusterdaemonset
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	"github.com/atoll-dev/atoll/splitter/workload"
 )
-
-// few is the maximum number of clusters that a message names. Hundreds of names would make the object too large.
-const few = 10
 
 // status returns the desired status of a ClusterDaemonSet. It is pure.
 func status(set *unstructured.Unstructured, p plan, now time.Time) map[string]any {
@@ -41,23 +38,23 @@ func status(set *unstructured.Unstructured, p plan, now time.Time) map[string]an
 		is, reason, message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, p.invalid.Error()
 	case occupied != nil:
 		is, reason = metav1.ConditionFalse, v1alpha1.ReasonNameTaken
-		message = "other clients' Deployments have these names: " + brief(occupied)
+		message = "other clients' Deployments have these names: " + loop.Brief(occupied, ", ")
 	case len(p.parts) == 0:
 		is, reason, message = metav1.ConditionFalse, v1alpha1.ReasonNoClusters, "no cluster is chosen"
 	case behind != nil:
 		is, reason = metav1.ConditionFalse, v1alpha1.ReasonClustersNotReady
-		message = fmt.Sprintf("%d of %d clusters are not ready: %s", len(behind), len(p.parts), brief(behind))
+		message = fmt.Sprintf("%d of %d clusters are not ready: %s", len(behind), len(p.parts), loop.Brief(behind, ", "))
 		if silent != nil {
-			message += "; unreachable: " + brief(silent)
+			message += "; unreachable: " + loop.Brief(silent, ", ")
 		}
 	case silent != nil:
 		is, reason = metav1.ConditionUnknown, v1alpha1.ReasonClustersUnknown
-		message = fmt.Sprintf("%d of %d clusters are unreachable: %s", len(silent), len(p.parts), brief(silent))
+		message = fmt.Sprintf("%d of %d clusters are unreachable: %s", len(silent), len(p.parts), loop.Brief(silent, ", "))
 	}
 	return map[string]any{
 		"observedGeneration": set.GetGeneration(),
 		"desiredClusters":    int64(len(p.parts)), "readyClusters": ready, "unknownClusters": unknown,
-		"conditions": []any{condition(set, is, reason, message, now)},
+		"conditions": []any{loop.Condition(set, workload.Condition(set, string(v1alpha1.ConditionReady)), string(v1alpha1.ConditionReady), string(is), string(reason), message, now)},
 	}
 }
 
@@ -90,28 +87,4 @@ func (p part) progress() string {
 func (p part) of(path ...string) int64 {
 	n, _ := number(p.current, path...)
 	return n
-}
-
-// condition returns the condition Ready. It keeps its lastTransitionTime while its status stays the same.
-func condition(set *unstructured.Unstructured, is metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string, now time.Time) map[string]any {
-	at := now.UTC().Format(time.RFC3339)
-	list, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")
-	for _, v := range list {
-		before, _ := v.(map[string]any)
-		if then, ok := before["lastTransitionTime"].(string); ok && before["type"] == string(v1alpha1.ConditionReady) && before["status"] == string(is) {
-			at = then
-		}
-	}
-	return map[string]any{
-		"type": string(v1alpha1.ConditionReady), "status": string(is), "reason": string(reason),
-		"message": loop.Shorten(message, loop.LongestMessage), "lastTransitionTime": at, "observedGeneration": set.GetGeneration(),
-	}
-}
-
-// brief joins at most few names, and adds the number of the rest.
-func brief(all []string) string {
-	if len(all) > few {
-		return strings.Join(all[:few], ", ") + fmt.Sprintf(" and %d more", len(all)-few)
-	}
-	return strings.Join(all, ", ")
 }

@@ -5,7 +5,6 @@ package clusterdaemonset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,7 +50,7 @@ func (c *Controller) reconcile(ctx context.Context, event *CarriedEvent) (time.D
 	}
 	copies := map[string]*unstructured.Unstructured{}
 	var others []*unstructured.Unstructured
-	for _, at := range c.index.of(key) {
+	for _, at := range c.index.Of(key) {
 		obj, there := c.copies.Get(at)
 		switch {
 		case !there:
@@ -79,7 +78,7 @@ func (c *Controller) reconcile(ctx context.Context, event *CarriedEvent) (time.D
 	case !slices.Contains(set.GetFinalizers(), v1alpha1.ShardsFinalizer):
 		// Write the finalizer first, so that no Deployment outlives its ClusterDaemonSet. The event of this
 		// write requeues the key.
-		mark := identity(set)
+		mark := loop.Identity(set)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
 		mark.SetResourceVersion(set.GetResourceVersion())
 		_, err := loop.Apply(ctx, c.metaSets(key.Namespace), set, mark, Manager)
@@ -119,7 +118,7 @@ func (c *Controller) apply(ctx context.Context, event *CarriedEvent, set *unstru
 			errs = append(errs, err)
 		}
 	}
-	desired := identity(set)
+	desired := loop.Identity(set)
 	desired.Object["status"] = status(set, p, time.Now())
 	if _, err := loop.Apply(ctx, c.metaSets(set.GetNamespace()), set, desired, Manager, "status"); err != nil {
 		errs = append(errs, err)
@@ -276,24 +275,7 @@ func (c *Controller) end(ctx context.Context, event *CarriedEvent, set *unstruct
 	if left > 0 {
 		return left, nil
 	}
-	return 0, c.release(ctx, set)
-}
-
-// release removes the finalizer from a ClusterDaemonSet. It returns a Conflict if the object has changed since it
-// was read.
-func (c *Controller) release(ctx context.Context, set *unstructured.Unstructured) error {
-	finalizers := slices.DeleteFunc(slices.Clone(set.GetFinalizers()), func(f string) bool { return f == v1alpha1.ShardsFinalizer })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": set.GetUID(), "resourceVersion": set.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = c.metaSets(set.GetNamespace()).Patch(ctx, set.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the finalizer of %s: %w", loop.KeyOf(set), err)
-	}
-	return nil
+	return 0, loop.RemoveFinalizer(ctx, c.metaSets(set.GetNamespace()), set, v1alpha1.ShardsFinalizer, Manager)
 }
 
 func (c *Controller) copiesIn(namespace string) dynamic.ResourceInterface {
@@ -307,13 +289,4 @@ func (c *Controller) metaCopies(namespace string) metadata.ResourceInterface {
 
 func (c *Controller) metaSets(namespace string) metadata.ResourceInterface {
 	return c.up.Metadata().Resource(setsResource).Namespace(namespace)
-}
-
-// identity returns an object that has only the type, namespace, name and UID of the given object.
-func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
-	obj.SetNamespace(of.GetNamespace())
-	obj.SetName(of.GetName())
-	obj.SetUID(of.GetUID())
-	return obj
 }

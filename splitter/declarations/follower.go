@@ -283,27 +283,19 @@ func (f *Follower) report(ctx context.Context, all []declaration) error {
 
 // status returns the WorkloadType with its desired status.
 func (d declaration) status(obj *unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, error) {
-	ready := metav1.Condition{
-		Type: string(v1alpha1.ConditionReady), Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonComplete),
-		Message: loop.Shorten(d.message(), loop.LongestMessage), ObservedGeneration: d.Generation, LastTransitionTime: metav1.NewTime(now),
-	}
+	is, reason := metav1.ConditionTrue, v1alpha1.ReasonComplete
 	if d.Err != nil {
-		ready.Status, ready.Reason = metav1.ConditionFalse, string(v1alpha1.ReasonInvalid)
-	}
-	if before := workload.Condition(obj, ready.Type); before["status"] == string(ready.Status) {
-		at, _ := before["lastTransitionTime"].(string)
-		if then, err := time.Parse(time.RFC3339, at); err == nil {
-			ready.LastTransitionTime = metav1.NewTime(then)
-		}
+		is, reason = metav1.ConditionFalse, v1alpha1.ReasonInvalid
 	}
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.WorkloadTypeStatus{
-		ObservedGeneration: d.Generation, Conditions: []metav1.Condition{ready}, Accepted: d.InEffect, AcceptedGeneration: d.InEffectGeneration,
+		ObservedGeneration: d.Generation, Accepted: d.InEffect, AcceptedGeneration: d.InEffectGeneration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("status of WorkloadType %s: %w", d.Name, err)
 	}
-	desired := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "status": status}}
-	desired.SetName(obj.GetName())
-	desired.SetUID(obj.GetUID())
+	const ready = string(v1alpha1.ConditionReady)
+	status["conditions"] = []any{loop.Condition(obj, workload.Condition(obj, ready), ready, string(is), string(reason), d.message(), now)}
+	desired := loop.Identity(obj)
+	desired.Object["status"] = status
 	return desired, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
 // report writes the status of a policy: whether the Controller can follow it, and how many clusters
@@ -91,23 +92,7 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 
 // condition returns a condition of a policy. The condition keeps its lastTransitionTime while its status stays the same.
 func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) map[string]any {
-	at := time.Now().UTC().Format(time.RFC3339)
-	before := presentCondition(obj, of)
-	if then, ok := before["lastTransitionTime"].(string); ok && before["status"] == string(status) {
-		at = then
-	}
-	return map[string]any{"type": string(of), "status": string(status), "reason": string(reason), "message": loop.Shorten(message, loop.LongestMessage),
-		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
-}
-
-// presentCondition returns a condition of a policy; nil if the policy does not have it.
-func presentCondition(obj *unstructured.Unstructured, of v1alpha1.ConditionType) map[string]any {
-	for _, c := range objectsIn(obj.Object, "status", "conditions") {
-		if c["type"] == string(of) {
-			return c
-		}
-	}
-	return nil
+	return loop.Condition(obj, declared.Condition(obj, string(of)), string(of), string(status), string(reason), message, time.Now())
 }
 
 // chooses returns the clusters that a policy chooses for an object that is present in all clusters.

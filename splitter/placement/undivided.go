@@ -166,7 +166,7 @@ func (u *undivided) belonging(policy string, workloads []workload) (list []strin
 func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 	unread := c.undivided.err()
 	workloads := !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
-	switch before := presentCondition(obj, v1alpha1.ConditionDependentsPlaced); {
+	switch before := declared.Condition(obj, string(v1alpha1.ConditionDependentsPlaced)); {
 	case apierrors.IsForbidden(unread), unread == nil && workloads:
 		workloads := c.index.placedBy(loop.KeyOf(obj))
 		left := c.undivided.belonging(obj.GetNamespace(), workloads)
