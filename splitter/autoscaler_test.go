@@ -184,7 +184,7 @@ func TestAutoscaledWorkloadMoves(t *testing.T) {
 
 		leaving := cluster("b", "")
 		leaving.EvictAfter = time.Now().Add(-time.Second)
-		w.clusters.set(cluster("a", ""), leaving, cluster("c", ""))
+		w.clusters.Set(cluster("a", ""), leaving, cluster("c", ""))
 		w.rest()
 		for range 30 {
 			w.run(1, func() {
@@ -204,7 +204,7 @@ func TestAutoscaledWorkloadMoves(t *testing.T) {
 			require.NotContains(t, shard.GetAnnotations(), v1alpha1.AutoscalerMinAnnotation)
 		}
 
-		w.clusters.set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
 		w.rest()
 		w.run(6, nil)
 		require.Equal(t, map[string]int64{"a": 1, "b": 4, "c": 1}, w.shards())
@@ -224,7 +224,7 @@ func TestAutoscaledWorkloadLosesACluster(t *testing.T) {
 
 		lost := cluster("b", "")
 		lost.Ready = metav1.ConditionUnknown
-		w.clusters.set(cluster("a", ""), lost)
+		w.clusters.Set(cluster("a", ""), lost)
 		time.Sleep(4 * time.Minute)
 		require.Equal(t, map[string]int64{"a": 3, "b": 4}, w.shards(), "it may return")
 		time.Sleep(2 * time.Minute)
@@ -236,7 +236,7 @@ func TestAutoscaledWorkloadLosesACluster(t *testing.T) {
 
 		w.load["a"], w.load["b"] = 10, 1
 		w.run(4, nil)
-		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""))
 		time.Sleep(2 * time.Minute)
 		w.run(4, nil)
 		require.Equal(t, "a:2-10", w.bounds(), "the whole maximum is used")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
@@ -140,7 +141,7 @@ func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 					w.rest()
 				}
 				report()
-				w.clusters.set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
+				w.clusters.Set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
 				w.rest()
 				for range 10 {
 					report()
@@ -163,7 +164,7 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 			// A new Splitter observes the new image and the new cluster at once.
 			w.stop()
 			image(w, "web", "web:2")
-			w.clusters = &script{list: joined, changed: make(chan struct{})}
+			w.clusters = clustertest.NewScript(joined...)
 			second, err := splitter.New(w.api, w.clusters, splitter.Options{})
 			require.NoError(w.t, err)
 			w.start(second)
@@ -171,7 +172,7 @@ func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
 		"of one that is put right": func(w *world) {
 			image(w, "web--a", "theirs")
 			w.rest()
-			w.clusters.set(joined...)
+			w.clusters.Set(joined...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

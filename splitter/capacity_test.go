@@ -81,12 +81,12 @@ func TestEverywhereHasRoom(t *testing.T) {
 		w.create(deployments, deployment("web", 12))
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 2, "b": 10}, w.shards())
-		w.clusters.set(holds("a", 2), holds("b", 11), holds("c", 3))
+		w.clusters.Set(holds("a", 2), holds("b", 11), holds("c", 3))
 		w.rest()
 		w.patch(deployments, "web", `{"spec":{"replicas":20}}`)
 		w.rest()
 		require.Equal(t, "False Unplaced: 4 replicas find no place: a Capacity, c Capacity", w.conditionOf(deployments, "web", "Placed"))
-		w.clusters.set(holds("a", 2), cluster("b", ""), holds("c", 3))
+		w.clusters.Set(holds("a", 2), cluster("b", ""), holds("c", 3))
 		w.rest()
 		require.Equal(t, "True Placed: all replicas have a place", w.conditionOf(deployments, "web", "Placed"))
 	})
@@ -106,7 +106,7 @@ func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 6, "b": 6}, w.shards())
 		w.Reset()
 		for _, pods := range []int64{2, 10, 0, 10, 5, 6} {
-			w.clusters.set(holds("a", pods), holds("b", 100))
+			w.clusters.Set(holds("a", pods), holds("b", 100))
 			for range 10 {
 				time.Sleep(time.Minute)
 				synctest.Wait()
@@ -114,7 +114,7 @@ func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 			require.Empty(t, w.writes(), "%d", pods)
 		}
 		// Unavailable replicas do not move either.
-		w.clusters.set(holds("a", 3), holds("b", 100))
+		w.clusters.Set(holds("a", 3), holds("b", 100))
 		w.rest()
 		w.works("web--a", 3)
 		w.rest()
@@ -126,7 +126,7 @@ func TestNodesThatComeAndGoMoveNothing(t *testing.T) {
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 6, "b": 10}, w.shards(), "nothing more without room")
 		w.works("web--b", 10)
-		w.clusters.set(holds("a", 10), holds("b", 100))
+		w.clusters.Set(holds("a", 10), holds("b", 100))
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 8, "b": 8}, w.shards(), "its share")
 	})

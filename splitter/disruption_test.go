@@ -144,7 +144,7 @@ func TestASmallDisruptionBudgetFollowsDrains(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Empty(t, w.writes())
 
-		w.clusters.set(cordoned("a", 0), cordoned("b", 0), cordoned("c", 1))
+		w.clusters.Set(cordoned("a", 0), cordoned("b", 0), cordoned("c", 1))
 		w.rest()
 		require.Equal(t, "a:0 b:0 c:0", w.budgets(), "a has not observed it")
 		w.observe("web--a", 3, 2)
@@ -154,7 +154,7 @@ func TestASmallDisruptionBudgetFollowsDrains(t *testing.T) {
 		w.rest()
 		require.Equal(t, "a:0 b:0 c:1", w.budgets())
 
-		w.clusters.set(cordoned("a", 0), cordoned("b", 2), cordoned("c", 1))
+		w.clusters.Set(cordoned("a", 0), cordoned("b", 2), cordoned("c", 1))
 		had := map[string]bool{}
 		for range 20 {
 			time.Sleep(7 * time.Second)
@@ -184,7 +184,7 @@ func TestUnavailableReplicasUseUpADisruptionBudget(t *testing.T) {
 		w.observeAll()
 		require.Equal(t, "a:2 b:2", w.budgets())
 
-		w.clusters.set(holds("a", 4), holds("b", 4))
+		w.clusters.Set(holds("a", 4), holds("b", 4))
 		w.rest()
 		w.patch(deployments, "web", `{"spec":{"replicas":9}}`)
 		w.rest()

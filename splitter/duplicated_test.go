@@ -29,7 +29,7 @@ func TestReplicasOfALostClusterAreReported(t *testing.T) {
 			c.Ready = metav1.ConditionUnknown
 			return c
 		}
-		w.clusters.set(lost("a"), lost("b"), cluster("c", ""))
+		w.clusters.Set(lost("a"), lost("b"), cluster("c", ""))
 		time.Sleep(4 * time.Minute)
 		w.rest()
 		require.Empty(t, w.conditionOf(deployments, "web", "Duplicated"), "nothing is placed elsewhere yet")
@@ -44,7 +44,7 @@ func TestReplicasOfALostClusterAreReported(t *testing.T) {
 		require.Empty(t, w.writes(), "it is written once")
 
 		// One cluster returns, and its syncer removes its replicas.
-		w.clusters.set(cluster("a", ""), lost("b"), cluster("c", ""))
+		w.clusters.Set(cluster("a", ""), lost("b"), cluster("c", ""))
 		w.rest()
 		require.Contains(t, w.conditionOf(deployments, "web", "Duplicated"), "6 replicas")
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
@@ -69,7 +69,7 @@ func TestMovesAreNotReportedAsDuplicated(t *testing.T) {
 		w.rest()
 		drains := cluster("a", "")
 		drains.EvictAfter = time.Now()
-		w.clusters.set(drains, cluster("b", ""))
+		w.clusters.Set(drains, cluster("b", ""))
 		w.rest()
 		w.works("web--b", 4)
 		w.rest()

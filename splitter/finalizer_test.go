@@ -90,7 +90,7 @@ func TestAShardOfNoClusterGoes(t *testing.T) {
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
 		w.rest()
 		require.NotNil(t, w.get(deployments, "web--b").GetDeletionTimestamp())
-		w.clusters.set(cluster("a", ""))
+		w.clusters.Set(cluster("a", ""))
 		w.rest()
 		require.Nil(t, w.get(deployments, "web--b"))
 
@@ -98,7 +98,7 @@ func TestAShardOfNoClusterGoes(t *testing.T) {
 		w.rest()
 		require.NotNil(t, w.get(deployments, "web--a").GetDeletionTimestamp())
 		require.NotNil(t, w.get(deployments, "web"))
-		w.clusters.set()
+		w.clusters.Set()
 		w.rest()
 		require.Empty(t, w.list(deployments))
 	})

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
@@ -74,7 +75,7 @@ func TestOthersMoveWhileOneHolds(t *testing.T) {
 		w.works("web--full", 4)
 		w.works("web--a", 4)
 		w.rest()
-		w.clusters.set(full, cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(full, cluster("a", ""), cluster("b", ""))
 		for range 5 {
 			w.rest()
 			for c, n := range w.shards() {
@@ -116,7 +117,7 @@ func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 		w.stop()
 		silent := cluster("a", "")
 		silent.Ready = metav1.ConditionFalse
-		w.clusters = &script{list: []splitter.Cluster{silent, cluster("b", "")}, changed: make(chan struct{})}
+		w.clusters = clustertest.NewScript(silent, cluster("b", ""))
 		second, err := splitter.New(w.api, w.clusters, splitter.Options{})
 		require.NoError(t, err)
 		w.start(second)
@@ -125,7 +126,7 @@ func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, map[string]int64{"b": 4}, w.shards())
 		w.works("web--b", 4)
-		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""))
 		w.rest()
 		require.Equal(t, int64(1), w.shards()["a"], "a new cluster is trusted at once")
 	})
@@ -149,7 +150,7 @@ func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 					list[i].Ready = metav1.ConditionUnknown
 				}
 			}
-			w.clusters.set(list...)
+			w.clusters.Set(list...)
 		}
 		all := map[string]int64{"a": 2, "b": 2, "c": 2}
 		silent("a")
@@ -171,7 +172,7 @@ func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		clusters := &script{list: []splitter.Cluster{cluster("b", ""), cluster("a", "")}, changed: make(chan struct{})}
+		clusters := clustertest.NewScript(cluster("b", ""), cluster("a", ""))
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		var seen []map[string]splitter.State
@@ -198,13 +199,13 @@ func TestStates(t *testing.T) {
 		silent, drains := cluster("a", ""), cluster("b", "")
 		silent.Ready = metav1.ConditionUnknown
 		drains.EvictAfter = time.Now().Add(time.Minute)
-		clusters.set(silent, drains)
+		clusters.Set(silent, drains)
 		require.Equal(t, map[string]splitter.State{"a": splitter.Holding, "b": splitter.Placeable}, last())
 		time.Sleep(time.Minute)
 		require.Equal(t, map[string]splitter.State{"a": splitter.Holding, "b": splitter.Draining}, last(), "by time alone")
 		time.Sleep(4 * time.Minute)
 		require.Equal(t, map[string]splitter.State{"b": splitter.Draining}, last())
-		clusters.set(cluster("a", ""), drains)
+		clusters.Set(cluster("a", ""), drains)
 		require.Len(t, last(), 1, "one moment of readiness is not enough")
 		time.Sleep(time.Minute)
 		require.Len(t, last(), 2)
@@ -214,7 +215,7 @@ func TestStates(t *testing.T) {
 			return len(seen)
 		}
 		n := yields()
-		clusters.set(cluster("a", ""), drains)
+		clusters.Set(cluster("a", ""), drains)
 		time.Sleep(time.Hour)
 		last()
 		require.Equal(t, n, yields(), "nothing has changed")

@@ -146,7 +146,7 @@ func TestPlan(t *testing.T) {
 		w.rest()
 		parent := w.get(deployments, "web")
 		require.NoError(t, unstructured.SetNestedField(parent.Object, int64(20), "spec", "replicas"))
-		w.clusters.set(cluster("a", "2"), cluster("b", "3"), cluster("c", ""))
+		w.clusters.Set(cluster("a", "2"), cluster("b", "3"), cluster("c", ""))
 		plan, err = w.split.Plan(t.Context(), parent)
 		require.NoError(t, err)
 		require.Equal(t, int64(20), plan.Replicas("a")+plan.Replicas("b")+plan.Replicas("c"))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
@@ -32,7 +33,7 @@ func TestMarksArePutRight(t *testing.T) {
 		w.stop()
 		w.patch(deployments, "web--a", noMarks)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-		w.clusters = &script{list: w.clusters.list, changed: make(chan struct{})}
+		w.clusters = clustertest.NewScript(w.clusters.List()...)
 		second, err := splitter.New(w.api, w.clusters, splitter.Options{})
 		require.NoError(t, err)
 		w.start(second)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
@@ -50,7 +51,7 @@ func TestAShardThatWasReplacedStays(t *testing.T) {
 		w.rest()
 		w.works("web--a", 2)
 		w.works("web--b", 2)
-		w.clusters.set(cluster("a", ""))
+		w.clusters.Set(cluster("a", ""))
 		w.rest()
 		w.meanwhile("delete", "web--b", func() {
 			require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
@@ -118,7 +119,7 @@ func TestAStaleCacheWritesNothing(t *testing.T) {
 		w.Partition(false)
 		w.rest()
 		before := len(w.writes())
-		w.clusters.set(cluster("a", ""))
+		w.clusters.Set(cluster("a", ""))
 		w.rest()
 		require.Len(t, w.writes(), before)
 		w.Reset()
@@ -129,7 +130,7 @@ func TestAStaleCacheWritesNothing(t *testing.T) {
 
 // unknown is a Clusters whose list is not available until the channel known is closed.
 type unknown struct {
-	*script
+	*clustertest.Script
 	known chan struct{}
 }
 
@@ -138,7 +139,7 @@ func (u unknown) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
 	case <-u.known:
 	case <-ctx.Done():
 	}
-	return u.script.Watch(ctx)
+	return u.Script.Watch(ctx)
 }
 
 // A Splitter that does not know the clusters yet removes no replicas from them.

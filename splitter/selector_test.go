@@ -61,13 +61,13 @@ func TestOneShardToACluster(t *testing.T) {
 
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
 		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
-		w.clusters.set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
 		w.rest()
 		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
 		w.rest()
 		drained := cluster("b", "")
 		drained.EvictAfter = time.Unix(1, 0)
-		w.clusters.set(cluster("a", ""), drained, cluster("c", ""))
+		w.clusters.Set(cluster("a", ""), drained, cluster("c", ""))
 		for range 5 {
 			for c, n := range w.shards() {
 				if w.get(deployments, "web--"+c) != nil { // the Splitter may have deleted the shard after the previous report

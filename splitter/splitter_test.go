@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
@@ -204,7 +205,7 @@ func TestMovesDoNotDip(t *testing.T) {
 					step()
 				}
 				require.Equal(t, "12/12", w.ready("web"))
-				w.clusters.set(next...)
+				w.clusters.Set(next...)
 				for range 120 {
 					require.GreaterOrEqual(t, step(), int64(11), "%v of %v", available, w.shards())
 				}
@@ -227,11 +228,11 @@ func TestNothingMovesBeforeItWorksElsewhere(t *testing.T) {
 		w.works("web--a", 4)
 		drained := cluster("a", "")
 		drained.EvictAfter = time.Unix(1, 0)
-		w.clusters.set(drained)
+		w.clusters.Set(drained)
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 4}, w.shards(), "no other cluster may have replicas")
 		require.Equal(t, "False Unplaced: 4 replicas find no place: a Max", w.conditionOf(deployments, "web", "Placed"))
-		w.clusters.set(drained, cluster("b", ""))
+		w.clusters.Set(drained, cluster("b", ""))
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		w.works("web--b", 3)
@@ -253,7 +254,7 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		w.rest()
 		silent := cluster("a", "")
 		silent.Ready = metav1.ConditionUnknown
-		w.clusters.set(silent, cluster("b", ""))
+		w.clusters.Set(silent, cluster("b", ""))
 		w.rest()
 		require.Equal(t, "10/10", w.ready("web"), "the last known status, not zero")
 		require.Contains(t, w.conditionOf(deployments, "web", "Available"), "True MinimumReplicasAvailable: 10 of 10 replicas are available: a is unreachable")
@@ -262,18 +263,18 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 5, "b": 7}, w.shards(), "it gets nothing more")
 
 		// The cluster is reachable again before Grace ends. The shards still have all replicas.
-		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 7)
 		w.rest()
 		require.Equal(t, int64(12), w.shards()["a"]+w.shards()["b"])
 
 		// The cluster stays unreachable for longer than Grace.
-		w.clusters.set(silent, cluster("b", ""))
+		w.clusters.Set(silent, cluster("b", ""))
 		time.Sleep(5 * time.Minute)
 		w.rest()
 		require.Equal(t, map[string]int64{"b": 12}, w.shards())
 		// The cluster gets replicas again after it was ready for a minute, not at once.
-		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""))
 		w.works("web--b", 12)
 		w.rest()
 		require.Equal(t, map[string]int64{"b": 12}, w.shards())
@@ -304,7 +305,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		w.Reset()
 		// An object that cannot be listed for some time does not count as absent.
 		w.Inject(regiontest.Fault{Verb: "list", Times: 5, Do: regiontest.Refuse(503)})
-		second, err := splitter.New(w.api, &script{list: w.clusters.list, changed: make(chan struct{})}, splitter.Options{})
+		second, err := splitter.New(w.api, clustertest.NewScript(w.clusters.List()...), splitter.Options{})
 		require.NoError(t, err)
 		w.start(second)
 		time.Sleep(time.Hour)
@@ -322,14 +323,14 @@ func TestOptions(t *testing.T) {
 		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "workloads.kcp.io/cluster")
 		silent := cluster("a", "")
 		silent.Ready = metav1.ConditionFalse
-		w.clusters.set(silent, cluster("b", ""))
+		w.clusters.Set(silent, cluster("b", ""))
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
 		require.NotNil(t, w.get(deployments, "web--a"))
 		w.rest()
 		require.Nil(t, w.get(deployments, "web--a"))
 		w.works("web--b", 2)
-		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.clusters.Set(cluster("a", ""), cluster("b", ""))
 		time.Sleep(14 * time.Second)
 		synctest.Wait()
 		require.Nil(t, w.get(deployments, "web--a"))

@@ -65,14 +65,14 @@ func TestReplicasStayWithTheirVolumes(t *testing.T) {
 		w.create(statefulSets, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 4, serviceName: db, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}}, "+claims+"}}")
 		w.setRuns()
 		require.Equal(t, "a:2 b:2", w.replicasIn())
-		w.clusters.set(a, b, c)
+		w.clusters.Set(a, b, c)
 		w.setRuns()
 		require.Equal(t, "a:2 b:2", w.replicasIn(), "no replica moves for balance")
 		require.Contains(t, w.conditionOf(statefulSets, "db", "Placed"), "True Placed")
 
 		drained := a
 		drained.EvictAfter = time.Unix(1, 0)
-		w.clusters.set(drained, b, c)
+		w.clusters.Set(drained, b, c)
 		w.setRuns()
 		require.Equal(t, "a:2 b:2", w.replicasIn())
 		require.Contains(t, w.conditionOf(statefulSets, "db", "Placed"), "False VolumesHeld: replicas stay with their volumes in clusters that they should leave: a: copy the volumes")
@@ -85,12 +85,12 @@ func TestReplicasStayWithTheirVolumes(t *testing.T) {
 
 		lost := b
 		lost.Ready = metav1.ConditionUnknown
-		w.clusters.set(drained, lost, c)
+		w.clusters.Set(drained, lost, c)
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, "a:2 b:2 c:2", w.replicasIn())
 		require.Contains(t, w.conditionOf(statefulSets, "db", "Placed"), "leave: a, b: copy")
 		require.Empty(t, w.conditionOf(statefulSets, "db", "Duplicated"))
-		w.clusters.set(drained, b, c)
+		w.clusters.Set(drained, b, c)
 		w.rest()
 		require.Equal(t, "a:2 b:2 c:2", w.replicasIn(), "it has returned, and may not have new replicas yet")
 		time.Sleep(5 * time.Minute)
@@ -101,7 +101,7 @@ func TestReplicasStayWithTheirVolumes(t *testing.T) {
 		w.setRuns()
 		require.Equal(t, "b:3 c:3", w.replicasIn())
 		require.Contains(t, w.conditionOf(statefulSets, "db", "Placed"), "True Placed")
-		w.clusters.set(a, c)
+		w.clusters.Set(a, c)
 		w.setRuns()
 		require.NotContains(t, w.replicasIn(), "b:", "the cluster is gone with its volumes")
 	})

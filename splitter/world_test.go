@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/internal/latetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -39,40 +39,8 @@ type world struct {
 	t        *testing.T
 	api      region.API
 	split    *splitter.Splitter
-	clusters *script
+	clusters *clustertest.Script
 	stop     func() // stops the last splitter started
-}
-
-// script is a list of clusters that a test changes.
-type script struct {
-	mu      sync.Mutex
-	list    []splitter.Cluster
-	changed chan struct{}
-}
-
-func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
-	return func(yield func([]splitter.Cluster) bool) {
-		for {
-			s.mu.Lock()
-			list := slices.Clone(s.list)
-			s.mu.Unlock()
-			if !yield(list) {
-				return
-			}
-			select {
-			case <-s.changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-func (s *script) set(list ...splitter.Cluster) {
-	s.mu.Lock()
-	s.list = list
-	s.mu.Unlock()
-	s.changed <- struct{}{}
 }
 
 func cluster(name, weight string) splitter.Cluster {
@@ -113,7 +81,7 @@ func newWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster)
 func newWorldOn(t *testing.T, s *regiontest.Server, api region.API, opts splitter.Options, clusters ...splitter.Cluster) *world {
 	t.Helper()
 	var err error
-	w := &world{Server: s, t: t, api: api, clusters: &script{list: clusters, changed: make(chan struct{})}}
+	w := &world{Server: s, t: t, api: api, clusters: clustertest.NewScript(clusters...)}
 	w.split, err = splitter.New(api, w.clusters, opts)
 	require.NoError(t, err)
 	w.start(w.split)

@@ -151,7 +151,7 @@ func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 		w.rest()
 		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
 		lose("delete")
-		w.clusters.set(cluster("b", ""))
+		w.clusters.Set(cluster("b", ""))
 		w.rest()
 		w.works("web--b", 8)
 		w.rest()

@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 	"account/v1alpha1":          {"fanout/v1alpha1"},
 	"internal/ending":           nil,
 	"internal/ambiguitytest":    {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
+	"internal/clustertest":      {"splitter"},
 	"internal/wholetest":        {"region", "splitter", "syncer"},
 	"internal/rights":           {"account", "fanout", "region", "router", "splitter", "syncer", "syncer/targets"},
 	"internal/logtest":          {"region"},

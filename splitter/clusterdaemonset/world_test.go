@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	atollregion "github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
@@ -43,32 +43,7 @@ type world struct {
 	*regiontest.Server
 	t        *testing.T
 	api      atollregion.API
-	clusters []*script
-}
-
-// script is a list of clusters that a test changes.
-type script struct {
-	mu      sync.Mutex
-	list    []splitter.Cluster
-	changed chan struct{}
-}
-
-func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
-	return func(yield func([]splitter.Cluster) bool) {
-		for {
-			s.mu.Lock()
-			list := slices.Clone(s.list)
-			s.mu.Unlock()
-			if !yield(list) {
-				return
-			}
-			select {
-			case <-s.changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
+	clusters []*clustertest.Script
 }
 
 func bubble(t *testing.T, test func(t *testing.T)) {
@@ -99,7 +74,7 @@ func newWorld(t *testing.T) *world {
 // run starts a Controller, which stops when the test calls stop.
 func (w *world) run(opts clusterdaemonset.Options, clusters ...splitter.Cluster) (stop func()) {
 	w.t.Helper()
-	s := &script{list: clusters, changed: make(chan struct{}, 1)}
+	s := clustertest.NewScript(clusters...)
 	w.clusters = append(w.clusters, s)
 	c, err := clusterdaemonset.New(w.api, s, opts)
 	require.NoError(w.t, err)
@@ -121,13 +96,7 @@ func (w *world) start(run func(context.Context) error) (stop func()) {
 // set sets the clusters of all Controllers.
 func (w *world) set(clusters ...splitter.Cluster) {
 	for _, s := range w.clusters {
-		s.mu.Lock()
-		s.list = clusters
-		s.mu.Unlock()
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
+		s.Set(clusters...)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	atollregion "github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
@@ -45,7 +45,7 @@ type world struct {
 	*regiontest.Server
 	t        *testing.T
 	api      atollregion.API
-	clusters []*script
+	clusters []*clustertest.Script
 
 	mu     sync.Mutex
 	events []event
@@ -53,31 +53,6 @@ type world struct {
 
 // event is one recorded change of an object.
 type event struct{ name, change string }
-
-// script is a list of clusters that a test changes.
-type script struct {
-	mu      sync.Mutex
-	list    []splitter.Cluster
-	changed chan struct{}
-}
-
-func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
-	return func(yield func([]splitter.Cluster) bool) {
-		for {
-			s.mu.Lock()
-			list := slices.Clone(s.list)
-			s.mu.Unlock()
-			if !yield(list) {
-				return
-			}
-			select {
-			case <-s.changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
 
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
@@ -117,8 +92,8 @@ func worldOf(t *testing.T, types *regiontest.Definitions) *world {
 	return &world{Server: s, t: t, api: api}
 }
 
-func (w *world) script(clusters ...splitter.Cluster) *script {
-	s := &script{list: clusters, changed: make(chan struct{}, 1)}
+func (w *world) script(clusters ...splitter.Cluster) *clustertest.Script {
+	s := clustertest.NewScript(clusters...)
 	w.clusters = append(w.clusters, s)
 	return s
 }
@@ -126,13 +101,7 @@ func (w *world) script(clusters ...splitter.Cluster) *script {
 // set sets the clusters of the Controller and the Splitter.
 func (w *world) set(clusters ...splitter.Cluster) {
 	for _, s := range w.clusters {
-		s.mu.Lock()
-		s.list = clusters
-		s.mu.Unlock()
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
+		s.Set(clusters...)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
@@ -131,45 +131,6 @@ func core(resource, name string) dependent {
 
 func networking(resource, name string) dependent {
 	return dependent{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: resource}, name}
-}
-
-// script is a list of clusters that the test can change.
-type script struct {
-	mu      sync.Mutex
-	list    []splitter.Cluster
-	changed chan struct{}
-}
-
-func newScript(clusters ...splitter.Cluster) *script {
-	return &script{list: clusters, changed: make(chan struct{}, 1)}
-}
-
-func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
-	return func(yield func([]splitter.Cluster) bool) {
-		for {
-			s.mu.Lock()
-			list := slices.Clone(s.list)
-			s.mu.Unlock()
-			if !yield(list) {
-				return
-			}
-			select {
-			case <-s.changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-func (s *script) set(clusters ...splitter.Cluster) {
-	s.mu.Lock()
-	s.list = clusters
-	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
 }
 
 type world struct {
@@ -311,7 +272,7 @@ func TestPlacement(t *testing.T) {
 	require.NoError(t, err)
 	w := &world{t: t, api: api, namespace: planetest.Namespace(t, plane)}
 	a, b := splitter.Cluster{Name: "a", Ready: metav1.ConditionTrue}, splitter.Cluster{Name: "b", Ready: metav1.ConditionTrue}
-	clusters := []*script{newScript(a), newScript(a)}
+	clusters := []*clustertest.Script{clustertest.NewScript(a), clustertest.NewScript(a)}
 	run := func() (stop func()) {
 		p, err := placement.New(api, clusters[0], placement.Options{Linger: time.Second})
 		require.NoError(t, err)
@@ -319,7 +280,7 @@ func TestPlacement(t *testing.T) {
 	}
 	set := func(list ...splitter.Cluster) {
 		for _, s := range clusters {
-			s.set(list...)
+			s.Set(list...)
 		}
 	}
 	stop := run()
