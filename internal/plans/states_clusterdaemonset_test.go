@@ -137,18 +137,7 @@ func strokesOfDaemons() []stroke {
 // writeCopy writes an object that is, or looks like, the Deployment of a random ClusterDaemonSet.
 func writeCopy(w *world, manager string) error {
 	at, set, cluster := copyRef(w)
-	uid := "gone"
-	if s, err := w.get(set); err == nil && w.IntN(4) > 0 {
-		uid = string(s.GetUID())
-	}
-	obj := content(at.gvr, set.Name, w.IntN(10))
-	obj.SetLabels(map[string]string{splitterv1alpha1.ClusterDaemonSetLabel: uid, syncerv1alpha1.ClusterLabel: one(w, cluster, cluster, "elsewhere")})
-	obj.SetAnnotations(map[string]string{
-		splitterv1alpha1.ParentAnnotation: one(w, set.Name, set.Name, "another"), splitterv1alpha1.ClusterAnnotation: one(w, cluster, cluster, "another"),
-	})
-	at.Name = one(w, at.Name, at.Name, at.Name+"-copy")
-	_, err := w.apply(at, manager, obj)
-	return err
+	return writeMarked(w, manager, splitterv1alpha1.ClusterDaemonSetLabel, at, set, cluster)
 }
 
 // carriedOut returns an error unless the end state of a clusterdaemonset Controller is as documented.

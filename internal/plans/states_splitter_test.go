@@ -224,14 +224,20 @@ func strokesOfParents() []stroke {
 // writeShard writes an object that is, or looks like, the shard of a random parent.
 func writeShard(w *world, manager string) error {
 	at, parent, cluster := shardRef(w)
+	return writeMarked(w, manager, splitterv1alpha1.ParentLabel, at, parent, cluster)
+}
+
+// writeMarked writes an object that has, or has almost, the marks of an object of owner in a cluster. label is the key of
+// the label with the owner's UID.
+func writeMarked(w *world, manager, label string, at, owner ref, cluster string) error {
 	uid := "gone"
-	if p, err := w.get(parent); err == nil && w.IntN(4) > 0 {
-		uid = string(p.GetUID())
+	if o, err := w.get(owner); err == nil && w.IntN(4) > 0 {
+		uid = string(o.GetUID())
 	}
-	obj := content(at.gvr, parent.Name, w.IntN(10))
-	obj.SetLabels(map[string]string{splitterv1alpha1.ParentLabel: uid, syncerv1alpha1.ClusterLabel: one(w, cluster, cluster, "elsewhere")})
+	obj := content(at.gvr, owner.Name, w.IntN(10))
+	obj.SetLabels(map[string]string{label: uid, syncerv1alpha1.ClusterLabel: one(w, cluster, cluster, "elsewhere")})
 	obj.SetAnnotations(map[string]string{
-		splitterv1alpha1.ParentAnnotation: one(w, parent.Name, parent.Name, "another"), splitterv1alpha1.ClusterAnnotation: one(w, cluster, cluster, "another"),
+		splitterv1alpha1.ParentAnnotation: one(w, owner.Name, owner.Name, "another"), splitterv1alpha1.ClusterAnnotation: one(w, cluster, cluster, "another"),
 	})
 	at.Name = one(w, at.Name, at.Name, at.Name+"-copy")
 	_, err := w.apply(at, manager, obj)

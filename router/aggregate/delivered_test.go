@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -74,31 +73,9 @@ func startWithoutARegion(t *testing.T, lists, all bool) {
 	if lists {
 		from = policedLister{p}
 	}
-	example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	informer := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{})
-	var deleted []string
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
-		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
-		deleted = append(deleted, key)
-	}})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		informer.RunWithContext(ctx)
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
-	stored := func(names ...string) {
-		t.Helper()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		require.True(t, informer.HasSynced())
-		require.ElementsMatch(t, names, informer.GetStore().ListKeys())
-	}
+	informer := inform(t, from)
+	defer informer.stop()
+	stored := informer.stored
 	if all {
 		time.Sleep(10 * time.Minute)
 		require.False(t, informer.HasSynced())
@@ -122,9 +99,9 @@ func startWithoutARegion(t *testing.T, lists, all bool) {
 	serve(3) // now the informer must wait for the region
 	stored("default/a@r0.loodse", "default/c@r0.loodse", "default/b@r1.loodse")
 	require.Empty(t, delivered.Missing())
-	require.NoError(t, w.clients[there].Resource(configMaps).Namespace("default").Delete(ctx, "c", metav1.DeleteOptions{}))
+	require.NoError(t, w.clients[there].Resource(configMaps).Namespace("default").Delete(t.Context(), "c", metav1.DeleteOptions{}))
 	w.servers[away].Partition(false)
 	stored("default/a@r0.loodse", "default/b@r1.loodse")
-	require.Equal(t, []string{"default/c@r0.loodse"}, deleted)
+	require.Equal(t, []string{"default/c@r0.loodse"}, informer.deleted)
 	require.Empty(t, refused(), "events that the informer did not take")
 }

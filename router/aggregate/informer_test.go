@@ -95,48 +95,67 @@ func TestAnInformerSeesNoFalseDeletion(t *testing.T) {
 				if lists {
 					from = lister{f}
 				}
-				example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-				informer := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{})
-				var deleted []string
-				_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
-					key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
-					deleted = append(deleted, key)
-				}})
-				require.NoError(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					informer.RunWithContext(ctx)
-				}()
-				defer func() {
-					cancel()
-					<-done
-				}()
-				stored := func(names ...string) {
-					t.Helper()
-					time.Sleep(10 * time.Minute)
-					synctest.Wait()
-					require.ElementsMatch(t, names, informer.GetStore().ListKeys())
-				}
+				informer := inform(t, from)
+				defer informer.stop()
+				stored := informer.stored
 				stored("default/a@r0.loodse", "default/b@r0.loodse", "default/c@r1.loodse")
 
 				w.servers[away].Partition(true)
-				require.NoError(t, w.clients[there].Resource(configMaps).Namespace("default").Delete(ctx, "a", metav1.DeleteOptions{}))
+				require.NoError(t, w.clients[there].Resource(configMaps).Namespace("default").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 				w.put(there, "d")
 				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse")
-				require.Equal(t, []string{"default/a@r0.loodse"}, deleted, "the watch goes on")
+				require.Equal(t, []string{"default/a@r0.loodse"}, informer.deleted, "the watch goes on")
 
 				start(2) // no token is valid any more
 				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse")
 				w.put(there, "e")
 				w.servers[away].Partition(false)
 				stored("default/b@r0.loodse", "default/d@r0.loodse", "default/c@r1.loodse", "default/e@r0.loodse")
-				require.Equal(t, []string{"default/a@r0.loodse"}, deleted)
+				require.Equal(t, []string{"default/a@r0.loodse"}, informer.deleted)
 				require.Empty(t, refused(), "events that the informer did not take")
 			})
 		})
 	}
+}
+
+// informed is an informer of ConfigMaps in virtual time, with the keys that it has seen as deleted.
+type informed struct {
+	cache.SharedIndexInformer
+	t       *testing.T
+	deleted []string
+	stop    func() // waits for its goroutines
+}
+
+// inform starts an informer.
+func inform(t *testing.T, from cache.ListerWatcher) *informed {
+	t.Helper()
+	example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	i := &informed{SharedIndexInformer: cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{}), t: t}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
+		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+		i.deleted = append(i.deleted, key)
+	}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.RunWithContext(ctx)
+	}()
+	i.stop = func() {
+		cancel()
+		<-done
+	}
+	return i
+}
+
+// stored requires that the informer has exactly the named objects, after ten minutes.
+func (i *informed) stored(names ...string) {
+	i.t.Helper()
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	require.True(i.t, i.HasSynced())
+	require.ElementsMatch(i.t, names, i.GetStore().ListKeys())
 }
 
 // lister is a front for an informer that lists before it watches, as those of earlier releases of client-go do.
