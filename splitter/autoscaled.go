@@ -242,8 +242,8 @@ func floorOf(shard *unstructured.Unstructured) int64 {
 	return max(0, n)
 }
 
-// followAutoscaler writes the replicas that the clusters' autoscalers want into the workload, as the autoscaler of one cluster does.
-// It reports whether it wrote; the event of the write requeues the workload.
+// followAutoscaler writes the replicas that the clusters' autoscalers want into the workload, as the autoscaler of one
+// cluster does. It reports whether it wrote; the event of the write requeues the workload.
 func (s *Splitter) followAutoscaler(ctx context.Context, k *kindState, workload *unstructured.Unstructured, at situation) (wrote bool, err error) {
 	kind, ok := k.kind.(scalable)
 	if !ok || at.scaling == nil {

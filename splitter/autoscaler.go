@@ -29,8 +29,8 @@ import (
 // A person pauses an autoscaler by scaling the workload to zero, as with one cluster. With minReplicas zero, which API
 // servers allow with the feature HPAScaleToZero, zero does not pause: one cluster keeps a part, which scales from zero.
 //
-// In the mode Duplicate the part of each cluster has the numbers of the autoscaler. If several autoscalers target one workload, only the oldest
-// has parts. An autoscaler that targets no divided workload stays as it is.
+// In the mode Duplicate the part of each cluster has the numbers of the autoscaler. If several autoscalers target one
+// workload, only the oldest has parts. An autoscaler that targets no divided workload stays as it is.
 func Autoscalers() Follower { return autoscalers{} }
 
 type autoscalers struct{}
