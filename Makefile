@@ -26,10 +26,10 @@ build: ## compile the packages of the library, the examples, the commands and th
 test: ## unit tests of the library, the examples, the commands and the end-to-end module (4 minutes)
 	GOTEST="$(GOTEST)" .ci/test
 
-race: ## unit tests of the library under the race detector: with -short, and without the packages that have neither goroutines nor locks
+race: ## unit tests of the library under the race detector: with -short, and without the packages that have neither goroutines nor locks (check: a third)
 	GOTEST="$(GOTEST)" .ci/race
 
-e2e: ## the suites on real API servers (the first run also builds the API servers, which takes minutes)
+e2e: ## the suites on real API servers; the first run also builds the API servers, which takes minutes (check: not all suites)
 	GOTEST="$(GOTEST)" .ci/e2e
 
 check: ## everything that a change must pass: test, race, e2e, lint, drift (.ci/run)
