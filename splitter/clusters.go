@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +35,10 @@ type Cluster struct {
 	// EvictAfter is the time from which the present replicas move to other clusters. The zero time
 	// means never.
 	EvictAfter time.Time
+	// Taints keep objects of policies away that do not tolerate them: see package placement. If a
+	// taint has no TimeAdded, States and the Splitter set it to the time at which they first observed
+	// the taint.
+	Taints []syncerv1alpha1.Taint
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.
 	Pods *int64
@@ -172,6 +175,7 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 		if at, _, _ := unstructured.NestedString(obj.Object, "spec", "evictAfter"); at != "" {
 			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
 		}
+		c.Taints = taints(obj)
 		c.Pods = pods(obj)
 		if n, ok := number(obj, "status", "cordonedNodes"); ok {
 			c.CordonedNodes = &n
@@ -217,110 +221,7 @@ func pods(obj *unstructured.Unstructured) *int64 {
 
 func same(a, b Cluster) bool {
 	return a.Name == b.Name && a.Ready == b.Ready && a.Unschedulable == b.Unschedulable && a.EvictAfter.Equal(b.EvictAfter) &&
-		a.State == b.State && maps.Equal(a.Labels, b.Labels) && sameNumber(a.Pods, b.Pods) && sameNumber(a.CordonedNodes, b.CordonedNodes)
+		a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.EqualFunc(a.Taints, b.Taints, sameTaint) && sameNumber(a.Pods, b.Pods) && sameNumber(a.CordonedNodes, b.CordonedNodes)
 }
 
 func sameNumber(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// readiness records when each cluster last became ready or unready. A cluster loses its replicas
-// after it was unready for grace, and gets replicas again after it was ready for rejoin. While no
-// cluster is ready, none loses its replicas: the cause is probably the upstream or this process,
-// and no other cluster could run the replicas. The node lifecycle controller of Kubernetes treats
-// zones in the same way.
-type readiness struct {
-	grace, rejoin time.Duration
-
-	mu        sync.Mutex
-	known     bool
-	disrupted bool // no cluster is ready
-	clusters  map[string]*history
-}
-
-type history struct {
-	Cluster
-	since time.Time // when the cluster was first listed, Ready last changed to or from True, or a disruption ended
-	was   bool      // the cluster has been ready at least once
-	out   bool      // the cluster has lost its replicas
-}
-
-// set replaces the list of clusters. It keeps the recorded history of the clusters that stay in the
-// list.
-func (r *readiness) set(list []Cluster, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := make(map[string]*history, len(list))
-	some := slices.ContainsFunc(list, func(c Cluster) bool { return c.Ready == metav1.ConditionTrue })
-	resumed := r.disrupted && some
-	r.disrupted = !some
-	for _, c := range list {
-		h, ok := r.clusters[c.Name]
-		switch changed := ok && (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue); {
-		case !ok:
-			h = &history{since: now}
-		case changed, resumed && !h.out:
-			h.since = now // after a disruption the grace period begins anew
-		}
-		h.Cluster = c
-		h.was = h.was || c.Ready == metav1.ConditionTrue
-		next[c.Name] = h
-	}
-	r.clusters, r.known = next, true
-}
-
-// gone reports whether a list of clusters is known and does not contain the cluster.
-func (r *readiness) gone(cluster string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known && r.clusters[cluster] == nil
-}
-
-// lost reports whether the cluster is not ready, or is ready again after it lost its replicas but
-// has not completed the rejoin period yet.
-func (r *readiness) lost(cluster string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := r.clusters[cluster]
-	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
-}
-
-// placing returns the clusters with their States, sorted by name, without the clusters that have
-// lost their replicas. silent names the clusters that are not ready. again is the time until the
-// next State changes without an event; zero means that no such change is due. known reports whether
-// set was called.
-func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bool, again time.Duration, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	silent = map[string]bool{}
-	wait := func(until time.Time) bool {
-		again = loop.Sooner(again, until.Sub(now))
-		return until.After(now)
-	}
-	for _, h := range r.clusters {
-		c := h.Cluster
-		c.State = Placeable
-		ok := c.Ready == metav1.ConditionTrue
-		if !ok {
-			silent[c.Name] = true
-		}
-		switch {
-		case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):
-			h.out = h.was // a cluster that was never ready needs no rejoin period
-			continue
-		case ok && h.out && wait(h.since.Add(r.rejoin)):
-			continue
-		case !ok:
-			c.State = Holding
-		default:
-			h.out = false
-			if c.Unschedulable {
-				c.State = Holding
-			}
-		}
-		if !c.EvictAfter.IsZero() && !wait(c.EvictAfter) {
-			c.State = Draining
-		}
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return list, silent, again, r.known
-}

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/internal/clustertest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // A held claim gets no new replicas. A held claim without upper bounds keeps its present replicas if
@@ -167,6 +169,34 @@ func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 		w.works("web--c", 5)
 		w.rest()
 		require.Equal(t, map[string]int64{"b": 3, "c": 3}, w.shards(), "a was silent for 5 minutes, c for 4")
+	})
+}
+
+// A taint without a time keeps the time of its first observation as long as it stays.
+func TestTaintsGetTheTimeOfTheirFirstObservation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		clean, begin := cluster("a", ""), time.Now()
+		tainted := clean
+		tainted.Taints = []syncerv1alpha1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
+		other := tainted
+		other.Taints = append(slices.Clone(tainted.Taints), syncerv1alpha1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule})
+		clusters := clustertest.NewScript(tainted)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		minute := 0
+		for list := range splitter.States(ctx, clusters, splitter.Periods{}) {
+			var times []time.Duration
+			for _, taint := range list[0].Taints {
+				times = append(times, taint.TimeAdded.Sub(begin))
+			}
+			require.Equal(t, [][]time.Duration{{0}, {0, time.Minute}, {0}, nil, {4 * time.Minute}}[minute], times)
+			if minute++; minute == 5 {
+				break
+			}
+			time.Sleep(time.Minute)
+			clusters.Set([][]splitter.Cluster{1: {other}, {tainted}, {clean}, {tainted}}[minute]...)
+		}
+		require.Nil(t, tainted.Taints[0].TimeAdded, "the list of the Watch is unchanged")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,12 +110,19 @@ func TestSyncTargets(t *testing.T) {
 		}
 		require.Empty(t, next())
 		client := w.api.Dynamic().Resource(targets)
-		_, err = client.Create(t.Context(), parse(t, `{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: a, labels: {zone: z}}, spec: {unschedulable: true, evictAfter: "2026-01-01T00:00:00Z"}}`), metav1.CreateOptions{})
+		_, err = client.Create(t.Context(), parse(t, `{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: a, labels: {zone: z}}, spec: {unschedulable: true, evictAfter: "2026-01-01T00:00:00Z",
+			taints: [{key: gpu, value: a100, effect: NoSchedule}, {key: repair, effect: NoExecute, timeAdded: "2026-01-01T00:00:00Z"}]}}`), metav1.CreateOptions{})
 		require.NoError(t, err)
 		got := next()
 		require.Len(t, got, 1)
 		require.Equal(t, splitter.Cluster{Name: "a", Labels: map[string]string{"zone": "z"}, Ready: metav1.ConditionUnknown, Unschedulable: true,
-			EvictAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, got[0])
+			EvictAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Taints: []syncerv1alpha1.Taint{
+				{Key: "gpu", Value: "a100", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}},
+			}}, got[0])
+		_, err = client.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"taints":[{"key":"gpu","value":"other","effect":"NoSchedule"}]}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []syncerv1alpha1.Taint{{Key: "gpu", Value: "other", Effect: corev1.TaintEffectNoSchedule}}, next()[0].Taints)
 		beat := func(at string) {
 			_, err := client.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status":{"lastSyncerHeartbeatTime":"`+at+`","conditions":[
 				{"type":"Ready","status":"True","reason":"Syncing","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), metav1.PatchOptions{}, "status")

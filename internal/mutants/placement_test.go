@@ -66,15 +66,15 @@ var placementMutants = []mutant{
 	},
 	{
 		"a draining cluster is not chosen", "it is",
-		"choose.go", "if c.State == splitter.Draining || c.State == splitter.Holding", "if c.State == splitter.Holding", "TestChoose",
+		"choose.go", "if c.State == splitter.Draining || holds", "if holds", "TestChoose",
 	},
 	{
 		"a cluster that keeps its objects is not chosen again", "it is chosen",
-		"choose.go", "c.State == splitter.Holding && !is ||", "c.State == splitter.Holding && !is && c.Name == \"\" ||", "TestChoose",
+		"choose.go", "holds && !is ||", "holds && !is && c.Name == \"\" ||", "TestChoose",
 	},
 	{
 		"clusters that have an object keep it while they can", "all are ranked anew",
-		"choose.go", "	if len(stay) >= n {\n", "	if len(stay) < 0 {\n", "TestChoose|TestChooseDoesNotShuffle",
+		"choose.go", "	for _, stays := range []bool{true, false} {\n", "	for _, stays := range []bool{false, true} {\n", "TestChoose|TestChooseDoesNotShuffle",
 	},
 	{
 		"a status reaches only the policy that was read", "the write names no UID",

@@ -34,11 +34,11 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a cluster that falls silent keeps its replicas for the grace period", "it loses them at once",
-		"clusters.go", "case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
+		"readiness.go", "case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
 	},
 	{
 		"a cluster that returns gets replicas after the rejoin period", "it gets them at once",
-		"clusters.go", "case ok && h.out && wait(h.since.Add(r.rejoin)):", "case ok && h.out && wait(now):", "TestStates",
+		"readiness.go", "case ok && h.out && wait(h.since.Add(r.rejoin)):", "case ok && h.out && wait(now):", "TestStates",
 	},
 	{
 		"a cluster whose heartbeat stands still is not ready", "the last state counts",

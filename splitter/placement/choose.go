@@ -28,7 +28,12 @@ import (
 // group a hash of uid and name decides: always in the same way for one object, and evenly over many
 // objects.
 //
-// A Holding cluster is chosen only if it is present. A Draining cluster is never chosen, nor is a
+// A Holding cluster is chosen only if it is present. So is a cluster with a taint NoSchedule or
+// NoExecute that the policy does not tolerate forever. A cluster with a taint PreferNoSchedule that the
+// policy does not tolerate is chosen only if it is present, or if the others are fewer than
+// MaxClusters. Use Tolerate first to leave clusters when NoExecute requires it.
+//
+// A Draining cluster is never chosen, nor is a
 // cluster whose share in the policy has the maximum zero, or the weight zero and no minimum. A
 // weight label that cannot be read counts as absent. Choose fails if the policy's ClusterSelector
 // cannot be read.
@@ -43,14 +48,15 @@ func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitte
 	var candidates []splitter.Cluster
 	for _, c := range clusters {
 		is := slices.Contains(present, c.Name)
-		if c.State == splitter.Draining || c.State == splitter.Holding && !is || !selector.Matches(labels.Set(c.Labels)) {
+		holds := c.State == splitter.Holding || repels(spec.Tolerations, c)
+		if c.State == splitter.Draining || holds && !is || !selector.Matches(labels.Set(c.Labels)) {
 			continue
 		}
 		if !claim(spec.Clusters, c).nothing() {
 			candidates = append(candidates, c)
 		}
 	}
-	candidates = take(candidates, int(spec.MaxClusters), spec.SpreadBy, uid, present)
+	candidates = take(spec, uid, candidates, present)
 	var names []string
 	for _, c := range candidates {
 		names = append(names, c.Name)
@@ -99,19 +105,23 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
 	return s
 }
 
-// take chooses n of the clusters, or all of them if n is zero or they are fewer. It prefers the
-// clusters in present.
-func take(clusters []splitter.Cluster, n int, spreadBy []string, uid types.UID, present []string) []splitter.Cluster {
+// take chooses MaxClusters of the clusters, or all of them if it is zero or they are fewer. It prefers
+// the clusters in present, then those without a taint PreferNoSchedule.
+func take(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) []splitter.Cluster {
+	n := int(spec.MaxClusters)
 	if n <= 0 || len(clusters) <= n {
 		return clusters
 	}
-	is := func(c splitter.Cluster) bool { return slices.Contains(present, c.Name) }
-	stay := slices.Collect(filter(clusters, is))
-	if len(stay) >= n {
-		return spread(nil, stay, n, spreadBy, uid)
+	var chosen []splitter.Cluster
+	for _, stays := range []bool{true, false} {
+		for _, avoided := range []bool{false, true} {
+			from := filter(clusters, func(c splitter.Cluster) bool {
+				return slices.Contains(present, c.Name) == stays && avoids(spec.Tolerations, c) == avoided
+			})
+			chosen = spread(chosen, slices.Collect(from), n, spec.SpreadBy, uid)
+		}
 	}
-	join := slices.Collect(filter(clusters, func(c splitter.Cluster) bool { return !is(c) }))
-	return spread(stay, join, n, spreadBy, uid)
+	return chosen
 }
 
 func filter(clusters []splitter.Cluster, keep func(splitter.Cluster) bool) func(func(splitter.Cluster) bool) {

@@ -46,6 +46,9 @@
 //   - The Controller does not touch labels that it did not write: neither those of other tools,
 //     nor a label for a cluster that the annotation does not list. It leaves alone an object that
 //     another client has given to one cluster.
+//   - A cluster with a taint NoSchedule or NoExecute gets no new objects and replicas of a policy that
+//     does not tolerate the taint forever. With NoExecute, the present ones move after the seconds of
+//     the toleration, counted from the taint's TimeAdded or from its first observation by this process.
 //   - Unknown does not count as absent: a stale cache removes nothing. While one of
 //     Options.Workloads cannot be read, or is not served, no object that keeps its name leaves a
 //     cluster. The same holds for Ingresses while the Services in Options.Others cannot be read, and for

@@ -19,7 +19,9 @@ import (
 // writes. Controller and Splitter communicate only through objects, and may run in two processes. A
 // cluster that the parent is leaving gets no replicas and loses the present ones. In the other
 // clusters of the annotations replicas stay, even if the cluster drains or is lost, until the
-// Controller changes the annotations. For a parent without the annotations Place returns
+// Controller changes the annotations. A cluster gets no new replicas while it is unschedulable, or has
+// a taint NoSchedule or NoExecute that the tolerations in the annotations do not tolerate forever.
+// Place needs no clock: the Controller decides when a parent leaves a cluster. For a parent without the annotations Place returns
 // splitter.ErrUndecided. At most a quarter of the replicas move at once. No cluster gets more
 // replicas than the number of pods that it can hold, but present replicas stay.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
@@ -65,7 +67,7 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 		case i >= 0:
 			c = clusters[i]
 		}
-		if c.State == splitter.Draining {
+		if c.State == splitter.Draining || repels(how.Tolerations, c) {
 			c.State = splitter.Holding
 		}
 		if leaving {

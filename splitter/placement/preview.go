@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +26,9 @@ import (
 type Observed struct {
 	// Clusters are the clusters with their States, as splitter.ReadClusters returns them.
 	Clusters []splitter.Cluster
+	// Now is the time of the observation, as given to splitter.ReadClusters. It decides which taints drain their
+	// cluster. Zero: none does, except a taint without TimeAdded that is not tolerated.
+	Now time.Time
 	// Policies are the PlacementPolicies and ClusterPlacementPolicies.
 	Policies []*unstructured.Unstructured
 	// Namespaces are the labels of the namespaces, by name. A missing namespace has no labels.
@@ -181,6 +185,7 @@ func (o Observed) decide(ps *policies, x *index, kinds []*kind, k *kind, obj *un
 	p, selected, err := ps.decides(obj, k.divided)
 	if selected {
 		f.policy = &p
+		f.clusters, _ = Tolerate(p.spec.Tolerations, o.Clusters, o.Now)
 	}
 	var after state
 	var ok bool

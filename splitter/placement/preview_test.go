@@ -6,8 +6,11 @@ package placement
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 func parse(t require.TestingT, text string) *unstructured.Unstructured {
@@ -97,6 +101,20 @@ func TestPreview(t *testing.T) {
 			delete(o.Objects, web.WithVersion("v1"))
 		}},
 		{name: "a cluster that drains is left without the policy", spec: "{dependents: true, priority: 1}", change: func(o *Observed) { o.Clusters[0].State = splitter.Draining }},
+		{name: "a taint is no longer tolerated", spec: "{dependents: true}", want: both, change: func(o *Observed) {
+			o.Clusters[0].Taints = []syncerv1alpha1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
+			o.Policies = []*unstructured.Unstructured{previewPolicy(t, "PlacementPolicy", "shop", "{dependents: true, tolerations: [{key: repair, operator: Exists}]}")}
+		}},
+		{name: "a taint is tolerated until later", spec: "{dependents: true, tolerations: [{key: repair, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}", change: func(o *Observed) {
+			o.Now = time.Date(2026, 1, 1, 0, 0, 59, 0, time.UTC)
+			o.Clusters[0].Taints = []syncerv1alpha1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: o.Now.Add(-59 * time.Second)}}}
+			o.Policies = []*unstructured.Unstructured{previewPolicy(t, "PlacementPolicy", "shop", "{dependents: true, tolerations: [{key: repair, operator: Exists}]}")}
+		}},
+		{name: "a taint is tolerated until now", spec: "{dependents: true, tolerations: [{key: repair, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}", want: both, change: func(o *Observed) {
+			o.Now = time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+			o.Clusters[0].Taints = []syncerv1alpha1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: o.Now.Add(-60 * time.Second)}}}
+			o.Policies = []*unstructured.Unstructured{previewPolicy(t, "PlacementPolicy", "shop", "{dependents: true, tolerations: [{key: repair, operator: Exists}]}")}
+		}},
 		{name: "a policy of the namespace precedes", kind: "ClusterPlacementPolicy", spec: "{clusterSelector: {matchLabels: {name: b}}}"},
 		{name: "cluster-wide, in a selected namespace", kind: "ClusterPlacementPolicy", spec: "{namespaceSelector: {matchLabels: {team: shop}}, dependents: true, clusterSelector: {matchLabels: {name: b}}}", want: []Move{
 			both[0], {Resource: web, Object: in("web"), From: ab, To: onlyB, By: v1alpha1.PlacedByClusterWide + "web"},

@@ -92,8 +92,8 @@ func foreign(obj *unstructured.Unstructured, unlabeled bool) bool {
 	return false
 }
 
-// observe returns the input of a decision about an object. facts.held stores in *again the time after which its result
-// may differ, unless *again has a shorter time.
+// observe returns the input of a decision about an object. It stores in *again the time until a toleration ends, and
+// facts.held the time after which its result may differ, unless *again has a shorter time.
 func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured, list []splitter.Cluster, again *time.Duration) (facts, error) {
 	f := facts{obj: obj, divided: k.divided, clusters: list, fresh: true, held: c.lingers(key, again)}
 	f.before, f.placed, _ = read(obj) // a division that cannot be read is overwritten
@@ -103,6 +103,9 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 	}
 	if selected {
 		f.policy = &p
+		var ends time.Duration
+		f.clusters, ends = Tolerate(p.spec.Tolerations, list, time.Now())
+		*again = loop.Sooner(*again, ends)
 	}
 	if k.divided {
 		shards := c.index.clustersOf(obj.GetUID())

@@ -26,15 +26,16 @@ type state struct {
 
 // division is the part of a policy that applies to an object's clusters.
 type division struct {
-	Mode       v1alpha1.PlacementMode     `json:"mode,omitempty"`
-	SpreadBy   []string                   `json:"spreadBy,omitempty"`
-	Clusters   []v1alpha1.ClusterShare    `json:"clusters,omitempty"`
-	Dependents bool                       `json:"dependents,omitempty"`
-	Rollout    *v1alpha1.PlacementRollout `json:"rollout,omitempty"`
+	Mode        v1alpha1.PlacementMode     `json:"mode,omitempty"`
+	SpreadBy    []string                   `json:"spreadBy,omitempty"`
+	Clusters    []v1alpha1.ClusterShare    `json:"clusters,omitempty"`
+	Tolerations []v1alpha1.Toleration      `json:"tolerations,omitempty"`
+	Dependents  bool                       `json:"dependents,omitempty"`
+	Rollout     *v1alpha1.PlacementRollout `json:"rollout,omitempty"`
 }
 
 func newDivision(spec v1alpha1.PlacementPolicySpec, clusters []string) *division {
-	d := &division{Mode: spec.Mode, SpreadBy: spec.SpreadBy, Dependents: spec.Dependents, Rollout: spec.Rollout}
+	d := &division{Mode: spec.Mode, SpreadBy: spec.SpreadBy, Tolerations: spec.Tolerations, Dependents: spec.Dependents, Rollout: spec.Rollout}
 	if d.Mode == v1alpha1.PlacementDivide {
 		d.Mode = "" // the default
 	}

@@ -32,7 +32,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	if !ok || !known || cache.Err() != nil {
 		return 0, nil
 	}
-	chosen, err := c.policies.chooses(key, clusters)
+	chosen, again, err := c.policies.chooses(key, clusters, time.Now())
 	conditions := []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}
 	if dependents, _, _ := unstructured.NestedBool(obj.Object, "spec", "dependents"); dependents {
 		conditions = append(conditions, c.dependentsPlaced(obj)...)
@@ -49,7 +49,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return 0, loop.ErrBehind // another client has written: the event of its write requeues the policy
 	}
-	return 0, err
+	return again, err
 }
 
 // misread returns a message about the chosen clusters whose weights cannot be read. The message
@@ -95,8 +95,9 @@ func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status
 	return loop.Condition(obj, declared.Condition(obj, string(of)), string(of), string(status), string(reason), message, time.Now())
 }
 
-// chooses returns the clusters that a policy chooses for an object that is present in all clusters.
-func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster) ([]string, error) {
+// chooses returns the clusters that a policy chooses for an object that is present in all clusters. again is the time
+// until a toleration of the policy ends.
+func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster, now time.Time) (chosen []string, again time.Duration, err error) {
 	p.mu.Lock()
 	list := p.of[key.Namespace]
 	p.mu.Unlock()
@@ -107,10 +108,12 @@ func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster
 	for _, q := range list {
 		switch {
 		case q.name == placedBy(key) && q.err != nil:
-			return nil, q.err
+			return nil, 0, q.err
 		case q.name == placedBy(key):
-			return Choose(q.spec, "", clusters, names)
+			clusters, again = Tolerate(q.spec.Tolerations, clusters, now)
+			chosen, err = Choose(q.spec, "", clusters, names)
+			return chosen, again, err
 		}
 	}
-	return nil, nil
+	return nil, 0, nil
 }

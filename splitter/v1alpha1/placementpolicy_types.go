@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -88,6 +89,13 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
+	// Tolerations permit the policy to use clusters in spite of their taints.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+
 	// Dependents also places the ConfigMaps, Secrets, ServiceAccounts and
 	// PersistentVolumeClaims that the pods of a workload refer to, the Secrets
 	// of these ServiceAccounts for pulling images, the Services and
@@ -110,6 +118,49 @@ type PlacementPolicySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Clusters []ClusterShare `json:"clusters,omitempty"`
+}
+
+// Toleration permits the use of a cluster in spite of some of its taints. It has
+// the form of a toleration of a pod.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.key) && size(self.key) > 0 || has(self.operator) && self.operator == 'Exists'",message="operator must be Exists if key is empty"
+// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",message="value must be empty if operator is Exists"
+// +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || has(self.effect) && self.effect == 'NoExecute'",message="effect must be NoExecute if tolerationSeconds is set"
+type Toleration struct {
+	// Key is the key of the taints. Empty, with the operator Exists, tolerates
+	// all keys and values.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key,omitempty"`
+
+	// Operator is Exists (any value of the taint) or Equal (the same value).
+	// Empty is Equal.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum="";Exists;Equal
+	Operator corev1.TolerationOperator `json:"operator,omitempty"`
+
+	// Value is the value of the taints, for the operator Equal.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+
+	// Effect is the effect of the taints: NoSchedule, PreferNoSchedule or
+	// NoExecute. Empty tolerates all effects.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum="";NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect,omitempty"`
+
+	// TolerationSeconds is for how long a taint with the effect NoExecute is
+	// tolerated, from its timeAdded on. Until then the cluster keeps its
+	// objects and gets no new ones. Absent is forever; zero and less is not at
+	// all. If several tolerations match a taint, the longest time counts.
+	//
+	// +optional
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
 // PlacementMode is the way in which replicas are given to clusters.

@@ -68,6 +68,16 @@ type SyncTargetSpec struct {
 	// +optional
 	EvictAfter *metav1.Time `json:"evictAfter,omitempty"`
 
+	// Taints keep the objects of placement policies away that do not tolerate
+	// them. Splitters without policies, and ClusterDaemonSets, ignore them.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=64
+	Taints []Taint `json:"taints,omitempty"`
+
 	// Pods is the total number of pods that the cluster can hold. Set it if
 	// this is more than its present nodes can hold, such as with an autoscaler
 	// that adds nodes. Empty means status.capacity.
@@ -75,6 +85,39 @@ type SyncTargetSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pods *int64 `json:"pods,omitempty"`
+}
+
+// Taint is a property of a cluster that objects of a placement policy avoid,
+// unless the policy tolerates it. It has the form of a taint of a Node.
+type Taint struct {
+	// Key is a label key.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	Key string `json:"key"`
+
+	// Value is a label value. Absent is the empty value.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+	Value string `json:"value,omitempty"`
+
+	// Effect is NoSchedule (the cluster keeps its objects and replicas, and gets
+	// no new ones), PreferNoSchedule (the cluster is chosen only if
+	// the others do not suffice for maxClusters) or NoExecute (present objects
+	// move to other clusters, too).
+	//
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+
+	// TimeAdded is the time from which NoExecute moves objects. Absent is the
+	// time at which a controller first observed the taint: set it if the
+	// seconds of tolerations must not begin again when the controller restarts.
+	//
+	// +optional
+	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
 // SecretReference names a Secret.

@@ -43,7 +43,8 @@ func (s *session) placementPreview() *cobra.Command {
 and from which clusters to which, if it were applied. The policy replaces the one with
 its name. The command writes nothing, and decides as the placement controller does. It
 omits moves that the controller makes without the policy. A cluster that is not ready
-keeps its objects. FILE may be - for standard input.
+keeps its objects. Taints count as at this moment: the output does not have moves that
+follow when the seconds of a toleration end. FILE may be - for standard input.
 
 It needs list of the policies, namespaces, synctargets, workloads, configmaps, secrets,
 serviceaccounts, persistentvolumeclaims, services, ingresses and networkpolicies, for a
@@ -122,12 +123,12 @@ func (s *session) readPolicy(path, namespace string) (*unstructured.Unstructured
 // observed reads the input of a preview, in one namespace if it is not empty. It leaves out the types of objects that the
 // user may not list, except workloads.
 func (s *session) observed(ctx context.Context, api region.API, namespace string, opts placement.Options) (placement.Observed, error) {
-	o := placement.Observed{Namespaces: map[string]map[string]string{}, Objects: map[schema.GroupVersionResource][]*unstructured.Unstructured{}}
+	o := placement.Observed{Now: s.now(), Namespaces: map[string]map[string]string{}, Objects: map[schema.GroupVersionResource][]*unstructured.Unstructured{}}
 	targets, err := upstreamList(ctx, api, syncerv1alpha1.GroupVersion.WithResource("synctargets"), "")
 	if err != nil {
 		return o, err
 	}
-	o.Clusters = splitter.ReadClusters(targets, s.now())
+	o.Clusters = splitter.ReadClusters(targets, o.Now)
 	for resource, in := range map[string]string{"placementpolicies": namespace, "clusterplacementpolicies": ""} {
 		policies, err := upstreamList(ctx, api, v1alpha1.GroupVersion.WithResource(resource), in)
 		if err != nil {
