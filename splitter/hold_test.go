@@ -172,6 +172,44 @@ func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 	})
 }
 
+// Four of six clusters become unreachable at once. Their replicas move one cluster after another. The clusters that
+// return in between keep theirs.
+func TestReplicasOfManyLostClustersMoveSlowly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		list := func(silent ...string) (list []splitter.Cluster) {
+			for _, name := range names {
+				c := cluster(name, "")
+				if slices.Contains(silent, name) {
+					c.Ready = metav1.ConditionUnknown
+				}
+				list = append(list, c)
+			}
+			return list
+		}
+		w := newWorld(t, splitter.Options{EvictionInterval: 10 * time.Minute, UnhealthyPercent: 60}, list()...)
+		w.create(deployments, deployment("web", 12))
+		w.rest()
+		for _, name := range names {
+			w.works("web--"+name, 2)
+		}
+		w.clusters.Set(list("a", "b", "c", "d")...)
+		time.Sleep(5*time.Minute + time.Second)
+		require.Equal(t, map[string]int64{"b": 2, "c": 2, "d": 2, "e": 3, "f": 3}, w.shards())
+		w.works("web--e", 3)
+		w.works("web--f", 3)
+		time.Sleep(9 * time.Minute)
+		require.Len(t, w.shards(), 5)
+		time.Sleep(time.Minute)
+		require.Equal(t, map[string]int64{"c": 2, "d": 2, "e": 4, "f": 4}, w.shards())
+		w.works("web--e", 4)
+		w.works("web--f", 4)
+		w.clusters.Set(list("a", "b")...)
+		time.Sleep(time.Hour)
+		require.Equal(t, map[string]int64{"c": 3, "d": 3, "e": 3, "f": 3}, w.shards(), "c and d are back, and take part in the balance")
+	})
+}
+
 // A taint without a time keeps the time of its first observation as long as it stays.
 func TestTaintsGetTheTimeOfTheirFirstObservation(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,25 +16,34 @@ import (
 )
 
 // readiness records when each cluster last became ready or unready. A cluster loses its replicas
-// after it was unready for grace, and gets replicas again after it was ready for rejoin. While no
-// cluster is ready, none loses its replicas: the cause is probably the upstream or this process,
-// and no other cluster could run the replicas. The node lifecycle controller of Kubernetes treats
-// zones in the same way.
+// after it was unready for Periods.Grace, and gets replicas again after it was ready for
+// Periods.Rejoin. If many clusters are unready at once, the cause is probably the network, and the
+// others may lack room: then they lose their replicas one after another. While no cluster is ready,
+// none does. The node lifecycle controller of Kubernetes treats zones in the same way.
 type readiness struct {
-	grace, rejoin time.Duration
+	periods Periods
 
-	mu        sync.Mutex
-	known     bool
-	disrupted bool // no cluster is ready
-	clusters  map[string]*history
+	mu       sync.Mutex
+	known    bool
+	none     bool      // no cluster is ready
+	many     bool      // more than Periods.UnhealthyPercent, and at least unhealthyLeast, are unready
+	slow     bool      // clusters lose their replicas one after another
+	last     time.Time // when a cluster last lost its replicas
+	clusters map[string]*history
 }
+
+// unhealthyLeast is the least number of unready clusters at which replicas move slowly.
+const unhealthyLeast = 3
 
 type history struct {
 	Cluster
-	since time.Time // when the cluster was first listed, Ready last changed to or from True, or a disruption ended
-	was   bool      // the cluster has been ready at least once
-	out   bool      // the cluster has lost its replicas
+	since   time.Time // when the cluster was first listed, Ready last changed to or from True, or none ended
+	was     bool      // the cluster has been ready at least once
+	out     bool      // the cluster has lost its replicas
+	rejoins bool      // the cluster was ready before it lost them: it needs the rejoin period
 }
+
+func newReadiness(p Periods) *readiness { return &readiness{periods: p.defaults()} }
 
 // set replaces the list of clusters. It keeps the recorded history of the clusters that stay in the
 // list.
@@ -41,16 +51,22 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := make(map[string]*history, len(list))
-	some := slices.ContainsFunc(list, func(c Cluster) bool { return c.Ready == metav1.ConditionTrue })
-	resumed := r.disrupted && some
-	r.disrupted = !some
+	unready := 0
+	for _, c := range list {
+		if c.Ready != metav1.ConditionTrue {
+			unready++
+		}
+	}
+	resumed := r.none && unready < len(list)
+	r.none = unready == len(list)
+	r.many = unready >= unhealthyLeast && unready*100 > r.periods.UnhealthyPercent*len(list)
 	for _, c := range list {
 		h, ok := r.clusters[c.Name]
 		switch changed := ok && (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue); {
 		case !ok:
 			h = &history{since: now}
 		case changed, resumed && !h.out:
-			h.since = now // after a disruption the grace period begins anew
+			h.since = now // while no cluster was ready, the grace period did not run
 		}
 		c.Taints = dated(c.Taints, h.Taints, now)
 		h.Cluster = c
@@ -76,6 +92,41 @@ func (r *readiness) lost(cluster string) bool {
 	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
 }
 
+// lose marks the clusters that lose their replicas now. It returns the time until the next one may lose them, zero if
+// none is unready or all are.
+func (r *readiness) lose(now time.Time) (again time.Duration) {
+	if r.none {
+		return 0
+	}
+	var due []*history
+	for _, h := range r.clusters {
+		if h.Ready == metav1.ConditionTrue || h.out {
+			continue
+		}
+		if rest := h.since.Add(r.periods.Grace).Sub(now); rest > 0 {
+			again = loop.Sooner(again, rest)
+		} else {
+			due = append(due, h)
+		}
+	}
+	// Clusters that were delayed do not lose their replicas all at once as soon as enough others are back.
+	r.slow = r.many || r.slow && len(due) > 0
+	if r.slow && len(due) > 0 {
+		slices.SortFunc(due, func(a, b *history) int { return cmp.Or(a.since.Compare(b.since), strings.Compare(a.Name, b.Name)) })
+		if rest := r.last.Add(r.periods.EvictionInterval).Sub(now); rest > 0 {
+			return loop.Sooner(again, rest)
+		}
+		if len(due) > 1 {
+			again = loop.Sooner(again, r.periods.EvictionInterval)
+		}
+		due = due[:1]
+	}
+	for _, h := range due {
+		h.out, h.rejoins, r.last = true, h.was, now
+	}
+	return again
+}
+
 // placing returns the clusters with their States, sorted by name, without the clusters that have
 // lost their replicas. silent names the clusters that are not ready. again is the time until the
 // next State changes without an event; zero means that no such change is due. known reports whether
@@ -83,7 +134,7 @@ func (r *readiness) lost(cluster string) bool {
 func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bool, again time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	silent = map[string]bool{}
+	silent, again = map[string]bool{}, r.lose(now)
 	wait := func(until time.Time) bool {
 		again = loop.Sooner(again, until.Sub(now))
 		return until.After(now)
@@ -96,10 +147,9 @@ func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bo
 			silent[c.Name] = true
 		}
 		switch {
-		case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):
-			h.out = h.was // a cluster that was never ready needs no rejoin period
+		case !ok && h.out:
 			continue
-		case ok && h.out && wait(h.since.Add(r.rejoin)):
+		case ok && h.out && h.rejoins && wait(h.since.Add(r.periods.Rejoin)):
 			continue
 		case !ok:
 			c.State = Holding

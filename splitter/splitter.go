@@ -67,6 +67,11 @@ type Options struct {
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new ones; zero: 1
 	// minute.
 	Rejoin time.Duration
+	// EvictionInterval is the least time between two clusters that lose their replicas while many clusters are
+	// unready: see Periods; zero: 5 minutes.
+	EvictionInterval time.Duration
+	// UnhealthyPercent defines when many clusters are unready: see Periods; zero: 55.
+	UnhealthyPercent int
 	// Finalize creates shards with the finalizer of their cluster's syncer, which saves the syncer one write
 	// per shard. Use it if each cluster has a syncer, or will have one: without a syncer, the deletion of a
 	// shard waits until Clusters no longer lists the cluster.
@@ -143,10 +148,10 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	if opts.Turn <= 0 {
 		opts.Turn = time.Minute
 	}
-	periods := Periods{Grace: opts.Grace, Rejoin: opts.Rejoin}.defaults()
+	periods := Periods{Grace: opts.Grace, Rejoin: opts.Rejoin, EvictionInterval: opts.EvictionInterval, UnhealthyPercent: opts.UnhealthyPercent}
 	s := &Splitter{
 		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
-		readiness: &readiness{grace: periods.Grace, rejoin: periods.Rejoin},
+		readiness: newReadiness(periods),
 	}
 	var kinds []divider
 	for i, k := range opts.Kinds {

@@ -23,6 +23,13 @@ type Periods struct {
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new
 	// ones; zero: 1 minute.
 	Rejoin time.Duration
+	// EvictionInterval is the least time between two clusters that lose their replicas while many
+	// clusters are unready; zero: 5 minutes. The one that is unready for the longest time is the first.
+	EvictionInterval time.Duration
+	// UnhealthyPercent defines when many clusters are unready: at least three, and more than this
+	// percentage; zero: 55. Clusters that are delayed then keep the EvictionInterval when fewer are
+	// unready. With 100, clusters lose their replicas after Grace, however many are unready.
+	UnhealthyPercent int
 }
 
 func (p Periods) defaults() Periods {
@@ -32,14 +39,19 @@ func (p Periods) defaults() Periods {
 	if p.Rejoin <= 0 {
 		p.Rejoin = time.Minute
 	}
+	if p.EvictionInterval <= 0 {
+		p.EvictionInterval = 5 * time.Minute
+	}
+	if p.UnhealthyPercent <= 0 {
+		p.UnhealthyPercent = 55
+	}
 	return p
 }
 
 // ReadClusters returns the clusters that SyncTargets describe, with the States that a process derives from them when it
 // starts: a cluster that is not ready is Holding. It is pure. Use States in a process that runs on.
 func ReadClusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
-	p := Periods{}.defaults()
-	r := &readiness{grace: p.Grace, rejoin: p.Rejoin}
+	r := newReadiness(Periods{})
 	r.set((&syncTargets{}).clusters(targets, now), now)
 	list, _, _, _ := r.placing(now)
 	return list
@@ -51,13 +63,12 @@ func ReadClusters(targets []*unstructured.Unstructured, now time.Time) []Cluster
 // list; use States to base other decisions on it. States calls clusters.Watch, which may be called
 // only once.
 func States(ctx context.Context, clusters Clusters, p Periods) iter.Seq[[]Cluster] {
-	p = p.defaults()
 	return func(yield func([]Cluster) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
-		r := &readiness{grace: p.Grace, rejoin: p.Rejoin}
+		r := newReadiness(p)
 		changed := make(chan struct{}, 1)
 		wg.Go(func() {
 			for list := range clusters.Watch(ctx) {

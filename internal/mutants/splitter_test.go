@@ -34,11 +34,11 @@ var splitterMutants = []mutant{
 	},
 	{
 		"a cluster that falls silent keeps its replicas for the grace period", "it loses them at once",
-		"readiness.go", "case !ok && (h.out || !r.disrupted && !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
+		"readiness.go", "if rest := h.since.Add(r.periods.Grace).Sub(now); rest > 0 {", "if rest := h.since.Add(r.periods.Grace).Sub(now); rest > 0 && !h.was {", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
 	},
 	{
 		"a cluster that returns gets replicas after the rejoin period", "it gets them at once",
-		"readiness.go", "case ok && h.out && wait(h.since.Add(r.rejoin)):", "case ok && h.out && wait(now):", "TestStates",
+		"readiness.go", "h.rejoins && wait(h.since.Add(r.periods.Rejoin)):", "h.rejoins && wait(now):", "TestStates",
 	},
 	{
 		"a cluster whose heartbeat stands still is not ready", "the last state counts",
