@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,11 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/validity"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -126,50 +124,18 @@ func TestJudgeClock(t *testing.T) {
 func TestJudgeTerm(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		what string
+		kind validity.Kind
 		left time.Duration
 		want status
 	}{
-		{clientCertificate, 7 * 24 * time.Hour, statusOK}, {clientCertificate, 7*24*time.Hour - time.Second, statusWarning}, {clientCertificate, 0, statusFailed},
+		{validity.Certificate, 7 * 24 * time.Hour, statusOK}, {validity.Certificate, 7*24*time.Hour - time.Second, statusWarning}, {validity.Certificate, 0, statusFailed},
 		{serverCertificate, time.Hour, statusWarning}, {serverCertificate, -time.Hour, statusFailed},
-		{bearerToken, 10 * time.Minute, statusOK}, {bearerToken, 9 * time.Minute, statusWarning}, {bearerToken, -time.Second, statusFailed},
+		{validity.Token, 10 * time.Minute, statusOK}, {validity.Token, 9 * time.Minute, statusWarning}, {validity.Token, -time.Second, statusFailed},
 	} {
-		require.Equal(t, tt.want, judgeTerm(term{tt.what, now.Add(tt.left)}, now).status, "%s %s", tt.what, tt.left)
+		require.Equal(t, tt.want, judgeTerm(validity.Term{Kind: tt.kind, To: now.Add(tt.left)}, now).status, "%s %s", tt.kind, tt.left)
 	}
-	require.Equal(t, statusOK, judgeTerm(term{what: bearerToken}, now).status)
-	require.Equal(t, statusOK, judgeTerm(term{what: plugin}, now).status)
-}
-
-func TestObserveTerms(t *testing.T) {
-	end := time.Now().Add(time.Hour).Truncate(time.Second)
-	certificate, _, err := certificateUntil(end)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	file := func(name string, data []byte) string {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-		return filepath.Join(dir, name)
-	}
-	untilOf := func(c rest.Config) map[string]int64 {
-		terms := map[string]int64{}
-		for _, term := range observeTerms(&c) {
-			terms[term.what] = 0
-			if !term.until.IsZero() {
-				terms[term.what] = term.until.Unix()
-			}
-		}
-		return terms
-	}
-	tls := func(c rest.TLSClientConfig) rest.Config { return rest.Config{TLSClientConfig: c} }
-	require.Equal(t, map[string]int64{clientCertificate: end.Unix()}, untilOf(tls(rest.TLSClientConfig{CertData: certificate})))
-	require.Equal(t, map[string]int64{clientCertificate: end.Unix()}, untilOf(tls(rest.TLSClientConfig{CertFile: file("c", certificate)})))
-	require.Equal(t, map[string]int64{clientCertificate: 0}, untilOf(tls(rest.TLSClientConfig{CertData: []byte("none")})))
-	require.Empty(t, untilOf(tls(rest.TLSClientConfig{CertFile: filepath.Join(dir, "none")})))
-	require.Equal(t, map[string]int64{bearerToken: end.Unix()}, untilOf(rest.Config{BearerToken: tokenUntil(end)}))
-	require.Equal(t, map[string]int64{bearerToken: end.Unix()}, untilOf(rest.Config{BearerToken: "old", BearerTokenFile: file("t", []byte(tokenUntil(end)+"\n"))}))
-	require.Equal(t, map[string]int64{plugin: 0}, untilOf(rest.Config{ExecProvider: &clientcmdapi.ExecConfig{}}))
-	for _, token := range []string{"opaque", "a.b.c", "..", "e30.e30.e30", "e30.eyJleHAiOi0xfQ.e30", "e30.eyJleHAiOjFlMzAwfQ.e30"} {
-		require.Equal(t, map[string]int64{bearerToken: 0}, untilOf(rest.Config{BearerToken: token}), token)
-	}
+	require.Equal(t, statusOK, judgeTerm(validity.Term{Kind: validity.Token}, now).status)
+	require.Equal(t, statusOK, judgeTerm(validity.Term{Kind: validity.Plugin}, now).status)
 }
 
 func TestJudgeSet(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/validity"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -27,7 +28,7 @@ type checkup struct {
 	peer     string
 	server   string
 	reach    error
-	terms    []term
+	terms    []validity.Term
 	banner   observation[banner]
 	identity observation[fanout.PeerIdentity]
 	rights   observation[[]access]
@@ -71,7 +72,7 @@ func (s *session) observeAll(ctx context.Context, d region.Directory) []*checkup
 // observe reads everything but the identity from one peer.
 func (u *checkup) observe(ctx context.Context, conn *region.Conn, now func() time.Time) {
 	if config, err := conn.StreamConfig(); err == nil {
-		u.server, u.terms = config.Host, observeTerms(config)
+		u.server, u.terms = config.Host, validity.Of(config)
 	}
 	first, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -158,7 +159,7 @@ func (u *checkup) judge(ring membership, c commands, now time.Time) []finding {
 		findings = append(findings, judgeTypes(u.types.value, u.types.err, c)...)
 		findings = append(findings, judgeVersion(u.banner.value, u.banner.err), judgeClock(u.banner.value, u.banner.err))
 		if certificate := u.banner.value.certificate; certificate != nil {
-			terms = append(terms, term{serverCertificate, certificate.NotAfter})
+			terms = append(terms, validity.Term{Kind: serverCertificate, To: certificate.NotAfter})
 		}
 	}
 	for _, t := range terms {
