@@ -149,7 +149,9 @@ func (c *Conn) CallerTransport() http.RoundTripper { return c.caller }
 // Health returns the result of the last probes. A Conn outside a Ring is not probed and stays Unknown.
 func (c *Conn) Health() Health {
 	h := *c.health.Load()
-	h.Generation = c.current.Load().number
+	g := c.current.Load()
+	term := g.term.Load()
+	h.Generation, h.Issued, h.Expires = g.number, term.From, term.To
 	if at := c.contact.Load(); at != 0 {
 		h.LastContact = time.Unix(0, at)
 	}

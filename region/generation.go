@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/internal/validity"
 )
 
 // errDrained ends requests that still use replaced credentials after Drain.
@@ -30,6 +32,7 @@ type generation struct {
 	superseded chan struct{}     // closed when a newer generation is in use, or the peer has left
 	once       sync.Once         // closes superseded
 	uid        atomic.Pointer[types.UID]
+	term       atomic.Pointer[validity.Term] // of the credential that expires first
 
 	mu            sync.Mutex
 	flights       map[*flight]struct{}
@@ -58,7 +61,14 @@ func newGeneration(number uint64, creds Credentials) (*generation, error) {
 	if g.caller, err = rest.TransportFor(anonymous(creds.config)); err != nil {
 		return nil, err
 	}
+	g.readTerm()
 	return g, nil
+}
+
+// readTerm reads until when the credentials are valid. Files of certificates and tokens can have changed since the last call.
+func (g *generation) readTerm() {
+	term := validity.First(validity.Of(g.creds.config))
+	g.term.Store(&term)
 }
 
 // anonymous returns a copy of c with the fields that are needed to reach and verify the server, without our identity.

@@ -103,6 +103,7 @@ func (p *probing) end() {
 func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	conn := p.member.conn
 	began := time.Now()
+	conn.current.Load().readTerm()
 	identity, err := p.ask(ctx)
 	if ctx.Err() != nil {
 		return p.opts.Interval

@@ -9,18 +9,30 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// health collects the health of the present peers. A gauge that an Observer sets would keep peers that have left.
+// health collects the health of the present peers, and until when their credentials are valid. A gauge that an Observer sets would keep peers that have left.
 type health struct {
 	directory func() region.Directory
 	healthy   *prometheus.Desc
+	issued    *prometheus.Desc
+	expiry    *prometheus.Desc
 }
 
 func newHealth(directory func() region.Directory) *health {
-	return &health{directory, prometheus.NewDesc("atoll_peer_healthy", "1 if the peer answers its probes.", []string{"peer"}, nil)}
+	gauge := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, []string{"peer"}, nil) }
+	return &health{
+		directory: directory,
+		healthy:   gauge("atoll_peer_healthy", "1 if the peer answers its probes."),
+		issued:    gauge("atoll_peer_credentials_issued_timestamp_seconds", "Since when the credentials for the peer that expire first are valid."),
+		expiry:    gauge("atoll_peer_credentials_expiry_timestamp_seconds", "When the first of the credentials for the peer expires; not for credential plugins, which renew them."),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (h *health) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- h.healthy }
+func (h *health) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- h.healthy
+	descriptions <- h.issued
+	descriptions <- h.expiry
+}
 
 // Collect implements prometheus.Collector.
 func (h *health) Collect(values chan<- prometheus.Metric) {
@@ -29,8 +41,19 @@ func (h *health) Collect(values chan<- prometheus.Metric) {
 		return
 	}
 	for peer := range d.Snapshot().Peers() {
-		conn, err := d.Conn(peer.Name)
-		values <- prometheus.MustNewConstMetric(h.healthy, prometheus.GaugeValue,
-			oneIf(err == nil && conn.Health().State == region.Healthy), string(peer.Name))
+		var of region.Health
+		if conn, err := d.Conn(peer.Name); err == nil {
+			of = conn.Health()
+		}
+		send := func(to *prometheus.Desc, value float64) {
+			values <- prometheus.MustNewConstMetric(to, prometheus.GaugeValue, value, string(peer.Name))
+		}
+		send(h.healthy, oneIf(of.State == region.Healthy))
+		if !of.Issued.IsZero() {
+			send(h.issued, float64(of.Issued.Unix()))
+		}
+		if !of.Expires.IsZero() {
+			send(h.expiry, float64(of.Expires.Unix()))
+		}
 	}
 }

@@ -20,7 +20,7 @@ func TestReadme(t *testing.T) {
 	const begin, end = "<!-- metrics: written by the tests -->\n", "<!-- end of metrics -->\n"
 	ring := regiontest.NewRing("eu")
 	defer ring.Close()
-	m, registry := newMetrics(t, Options{Directory: func() region.Directory { return ring }})
+	m, registry := newMetrics(t, Options{Directory: func() region.Directory { return expiring{ring} }})
 	for _, c := range cases() {
 		c.fire(t, m, true)
 	}

@@ -89,13 +89,16 @@ func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest
 	}
 }
 
+// token is the manager's token, which expires in 2065. Its signature is invalid.
+const token = "e30.eyJpYXQiOjIwMDAwMDAwMDAsImV4cCI6MzAwMDAwMDAwMH0.e30"
+
 // asManager returns a kubeconfig with the manager's token.
 func asManager(t *testing.T, kubeconfig []byte) []byte {
 	t.Helper()
 	config, err := clientcmd.Load(kubeconfig)
 	require.NoError(t, err)
 	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &api.AuthInfo{Token: "manager"}
+		config.AuthInfos[name] = &api.AuthInfo{Token: token}
 	}
 	kubeconfig, err = clientcmd.Write(*config)
 	require.NoError(t, err)
@@ -111,7 +114,7 @@ func newPlants(t *testing.T) *plants {
 	p := &plants{t: t, servers: map[string]*regiontest.Server{}, refused: map[string]bool{}}
 	for name, places := range map[string][]rights.Place{"plane": {inPeer, inPlane}, "eu": {inPeer}, "us": {inPeer}} {
 		p.servers[name] = regiontest.NewServer(regiontest.Options{
-			Name: name, Definitions: types, Tokens: map[string]regiontest.User{"manager": {Name: "manager"}}, Authorize: p.authorizer(name, places...),
+			Name: name, Definitions: types, Tokens: map[string]regiontest.User{token: {Name: "manager"}}, Authorize: p.authorizer(name, places...),
 		})
 		t.Cleanup(p.servers[name].Close)
 	}
@@ -191,7 +194,7 @@ func (p *plants) start(identity string) (health string, stop func()) {
 		peers: {probeInterval: 1s}, fanout: {sweepInterval: 1s}, serviceClusters: {probeInterval: 1s, allowAddresses: [127.0.0.0/8]}}`))
 	require.NoError(p.t, err)
 	plane := p.servers["plane"].Config()
-	plane.BearerToken = "manager"
+	plane.BearerToken = token
 	m, err := New(c, Options{Identity: identity, Central: plane})
 	require.NoError(p.t, err)
 	ctx, cancel := context.WithCancel(logr.NewContext(p.t.Context(), logTo(p.t)))
@@ -267,7 +270,7 @@ func TestReplicas(t *testing.T) {
 
 	code, body := get(t, first+"/metrics")
 	require.Equal(t, http.StatusOK, code)
-	for _, line := range []string{"atoll_shard_replicas 2\n", "atoll_master_running 1\n", `atoll_peer_healthy{peer="eu"} 1` + "\n"} {
+	for _, line := range []string{"atoll_shard_replicas 2\n", "atoll_master_running 1\n", `atoll_peer_healthy{peer="eu"} 1` + "\n", `atoll_peer_credentials_expiry_timestamp_seconds{peer="eu"} 3e+09` + "\n"} {
 		require.Contains(t, body, line)
 	}
 	code, body = get(t, first+"/readyz")

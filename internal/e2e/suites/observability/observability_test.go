@@ -38,6 +38,7 @@ func TestObservability(t *testing.T) {
 	require.NoError(t, w.eu.Restart(t.Context()))
 	s.await(t, "AtollRegionDown")
 	requirePanels(t, s)
+	s.await(t, "AtollPeerCredentialsExpiring") // the credentials are valid for a year
 	s.requireRules(t)
 }
 
