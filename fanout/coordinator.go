@@ -219,6 +219,11 @@ func (c *Coordinator) Start(ctx context.Context) error {
 				errs = append(errs, err)
 			}
 		})
+		if backlog, err := c.entries.backlog(ctx); err != nil {
+			errs = append(errs, err)
+		} else {
+			c.opts.Observer.backlog(ctx, backlog)
+		}
 		unfinished := errors.Join(c.changes.finishChanges(ctx), c.sweeper.takeNotes(ctx))
 		_, unmended := c.sweeper.sweep(ctx, c.sweeper.owns)
 		unadopted := c.sweeper.adoptApplied(ctx)

@@ -110,6 +110,22 @@ func (l *entries) journalled(ctx context.Context, operation string) (wal.Entry, 
 	return entry, j, err
 }
 
+// backlog returns how many entries are open, and the oldest of them. It counts entries that cannot
+// be read. It returns an error if it could not read to the end of the log.
+func (l *entries) backlog(ctx context.Context) (BacklogEvent, error) {
+	var e BacklogEvent
+	for entry, err := range l.log.Open(ctx) {
+		if _, corrupt := errors.AsType[*wal.CorruptError](err); err != nil && !corrupt {
+			return BacklogEvent{}, fmt.Errorf("write-ahead log: %w", err)
+		}
+		e.Open++
+		if e.Oldest.IsZero() || !entry.Began.IsZero() && entry.Began.Before(e.Oldest) {
+			e.Oldest, e.Operation = entry.Began, entry.ID
+		}
+	}
+	return e, nil
+}
+
 // openOperations returns, for each open entry of the log, the operation ID that the claims of the
 // entry's objects carry. It skips changes of the membership and entries that cannot be read.
 func (l *entries) openOperations(ctx context.Context) map[string]bool {

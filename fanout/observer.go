@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,17 @@ type Observer struct {
 	// background work has ended: EndEvent.Durable reports whether the operation is durable. State
 	// is Committed if recovery or a sweep has yet to make the operation durable.
 	Durable func(ctx context.Context, e EndEvent)
+	// Backlog is called by Start after each recovery, so about every Options.SweepEvery, with the
+	// operations that are open in the log. It is not called while the log cannot be read.
+	Backlog func(ctx context.Context, e BacklogEvent)
+}
+
+// BacklogEvent is about the operations and changes of the membership that are open in the log. In a
+// shared log these are those of all its coordinators.
+type BacklogEvent struct {
+	Open      int       // how many are open
+	Oldest    time.Time // when the oldest one began; zero if none is open
+	Operation string    // ID of the oldest one
 }
 
 // StepEvent is one command of the protocol.
@@ -66,6 +78,12 @@ func (o *Observer) step(ctx context.Context, e StepEvent) {
 func (o *Observer) durable(ctx context.Context, e EndEvent) {
 	if o != nil && o.Durable != nil {
 		o.Durable(ctx, e)
+	}
+}
+
+func (o *Observer) backlog(ctx context.Context, e BacklogEvent) {
+	if o != nil && o.Backlog != nil {
+		o.Backlog(ctx, e)
 	}
 }
 

@@ -123,6 +123,8 @@ func fireFanout(ctx context.Context, o *fanout.Observer) {
 	o.Step(ctx, running) // has no answer yet
 	failed.Done, failed.Code, failed.Err = true, "Unavailable", errSecret
 	o.Step(ctx, failed)
+
+	o.Backlog(ctx, fanout.BacklogEvent{Open: 3, Oldest: time.Unix(2e9, 0), Operation: "secret-5"})
 }
 
 func fireRouter(ctx context.Context, o *router.Observer) {

@@ -4,9 +4,12 @@
 package atollprometheus
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -63,6 +66,19 @@ func TestCoordinator(t *testing.T) {
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
+
+	// With no open operation there is no time at which the oldest one began.
+	m.Fanout(nil).Backlog(t.Context(), fanout.BacklogEvent{Open: 1, Oldest: time.Now(), Operation: op.ID})
+	require.Contains(t, exposition(t, registry), "atoll_fanout_oldest_open_operation_timestamp_seconds ")
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { require.NoError(t, coordinator.Start(ctx)) })
+	require.Eventually(t, func() bool {
+		text := exposition(t, registry)
+		return strings.Contains(text, "atoll_fanout_open_operations 0\n") && !strings.Contains(text, "atoll_fanout_oldest_open_operation_timestamp_seconds ")
+	}, time.Minute, time.Millisecond)
+	stop()
+	running.Wait()
 
 	// An add of other content fails: the name is taken.
 	acme.Spec.Metadata.DisplayName = "another"

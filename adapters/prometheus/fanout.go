@@ -20,6 +20,8 @@ type fanoutMetrics struct {
 	commands         *prometheus.CounterVec
 	commandDuration  *prometheus.HistogramVec
 	commandsInFlight *prometheus.GaugeVec
+	open             *prometheus.GaugeVec // no value before the first event
+	oldest           *prometheus.GaugeVec
 }
 
 func (f *fanoutMetrics) init(b *buckets) *group {
@@ -30,6 +32,8 @@ func (f *fanoutMetrics) init(b *buckets) *group {
 	f.commands = f.counters("atoll_fanout_commands_total", "Commands of the protocol that have ended, by verb, peer (empty for the log) and code of the answer.", "verb", "peer", "code")
 	f.commandDuration = f.histograms(b, "atoll_fanout_command_duration_seconds", "Duration of commands of the protocol, by peer (empty for the log).", requestBounds(), "peer")
 	f.commandsInFlight = f.gauges("atoll_fanout_commands_in_flight", "Commands of the protocol without an answer yet, by peer (empty for the log).", "peer")
+	f.open = f.gauges("atoll_fanout_open_operations", "Operations that are open in the log after the last recovery; in a shared log, those of all coordinators.")
+	f.oldest = f.gauges("atoll_fanout_oldest_open_operation_timestamp_seconds", "When the oldest operation that is open in the log began. There is no value if none is open.")
 	return &f.group
 }
 
@@ -42,7 +46,17 @@ func (m *Metrics) Fanout(next *fanout.Observer) *fanout.Observer {
 	o.Step = chain(t.step, o.Step)
 	o.End = chain(t.end, o.End)
 	o.Durable = chain(t.durableEnd, o.Durable)
+	o.Backlog = chain(m.fanout.backlog, o.Backlog)
 	return o
+}
+
+func (f *fanoutMetrics) backlog(_ context.Context, e fanout.BacklogEvent) {
+	f.open.WithLabelValues().Set(float64(e.Open))
+	if e.Oldest.IsZero() {
+		f.oldest.Reset()
+		return
+	}
+	f.oldest.WithLabelValues().Set(float64(e.Oldest.Unix()))
 }
 
 func (o *operations) end(_ context.Context, e fanout.EndEvent) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,7 @@ func TestObservability(t *testing.T) {
 	w.sync()
 	w.use()
 	w.operate()
+	release := w.hold()
 	s.requireRules(t)
 	s.await(t, "AtollRegionDown")
 	s.await(t, "AtollSyncerObjectProblems", "Objects of configmaps are not synced, for the reason Foreign: 1.")
@@ -39,6 +41,8 @@ func TestObservability(t *testing.T) {
 	s.await(t, "AtollRegionDown")
 	requirePanels(t, s)
 	s.await(t, "AtollPeerCredentialsExpiring") // the credentials are valid for a year
+	release()
+	s.awaitSeries(t, "atoll_fanout_oldest_open_operation_timestamp_seconds", 0)
 	s.requireRules(t)
 }
 
@@ -89,6 +93,38 @@ func (w *world) use() {
 	stranger.clients = w.servers // an authority that the gateway does not trust for clients
 	_, err = stranger.at("eu-1.loodse").Resource(configMaps).List(w.t.Context(), metav1.ListOptions{})
 	require.Error(w.t, err)
+}
+
+// hold begins the removal of an Account, which stays open until release is called.
+func (w *world) hold() (release func()) {
+	w.t.Helper()
+	central, eu := planetest.Dynamic(w.t, w.central.Config()).Resource(accounts), planetest.Dynamic(w.t, w.eu.Config()).Resource(accounts)
+	planetest.Apply(w.t, w.central, "{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: held}, spec: {roles: [Tenant]}}")
+	w.await(w.eu, accounts, "", "held", "Ready", "status", "phase")
+	finalizers := func(op string) {
+		w.t.Helper()
+		planetest.Eventually(w.t, soon, "the finalizer of the Account held: "+op, func(ctx context.Context) error {
+			held, err := eu.Get(ctx, "held", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			kept := slices.DeleteFunc(held.GetFinalizers(), func(f string) bool { return f == "example.com/hold" })
+			if op == "add" {
+				kept = append(kept, "example.com/hold")
+			}
+			held.SetFinalizers(kept)
+			_, err = eu.Update(ctx, held, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	finalizers("add")
+	require.NoError(w.t, central.Delete(w.t.Context(), "held", metav1.DeleteOptions{}))
+	return func() {
+		w.t.Helper()
+		finalizers("remove")
+		w.gone(w.eu, accounts, "held")
+		w.gone(w.central, accounts, "held")
+	}
 }
 
 // operate adds and removes an Account by the gateway, and by the manager, makes a ServiceCluster Ready, and rotates

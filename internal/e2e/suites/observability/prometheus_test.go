@@ -147,6 +147,18 @@ func (s *server) await(t *testing.T, name string, summaries ...string) {
 	})
 }
 
+// awaitSeries waits until an expression has so many series.
+func (s *server) awaitSeries(t *testing.T, expr string, want int) {
+	t.Helper()
+	planetest.Eventually(t, soon, fmt.Sprintf("%s has %d series", expr, want), func(ctx context.Context) error {
+		got, err := s.query(ctx, expr)
+		if err == nil && got != want {
+			err = fmt.Errorf("it has %d", got)
+		}
+		return err
+	})
+}
+
 // requireRules requires that each rule was evaluated without an error.
 func (s *server) requireRules(t *testing.T) {
 	t.Helper()
