@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package atollopentelemetry records the work of Atoll in traces of OpenTelemetry.
+// Package atollopentelemetry records the work of Atoll in traces of OpenTelemetry, and has its most urgent metrics.
 //
 //	tracing := atollopentelemetry.New(atollopentelemetry.Options{})
 //	ring, err := region.NewRing(source, region.Options{Observer: tracing.Region(nil)})
@@ -13,7 +13,10 @@
 //	span.End()
 //
 // The span then has one child for each request to each peer, and one event for each command of the protocol and for the
-// end of the operation: one trace of a fan-out across all peers. Package adapters/prometheus has the metrics.
+// end of the operation: one trace of a fan-out across all peers.
+//
+// NewMetrics has gauges of when credentials expire and of operations that stay open. Package adapters/prometheus has these
+// and all other metrics; a bridge of OpenTelemetry can read them from its registry.
 //
 // # Guaranteed
 //

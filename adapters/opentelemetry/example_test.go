@@ -6,11 +6,15 @@ package atollopentelemetry_test
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	atollopentelemetry "github.com/atoll-dev/atoll/adapters/opentelemetry"
+	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -47,4 +51,29 @@ func readIdentity(ctx context.Context, provider *trace.TracerProvider, tracing *
 	defer span.End()
 	_, err = eu.UID(ctx)
 	return err
+}
+
+// A program passes the Observer to its Coordinator, and its ring as the Directory.
+func ExampleNewMetrics() {
+	reader := metric.NewManualReader() // a real program exports periodically
+	metrics, err := atollopentelemetry.NewMetrics(atollopentelemetry.MetricsOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = metrics.Unregister() }()
+	observer := metrics.Fanout(nil)
+
+	observer.Backlog(context.Background(), fanout.BacklogEvent{Open: 1, Oldest: time.Unix(1767225600, 0)}) // as the Coordinator does
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		fmt.Println(m.Name)
+	}
+	// Output:
+	// atoll.fanout.open_operations
+	// atoll.fanout.oldest_open_operation_time
 }
