@@ -20,6 +20,11 @@
 //	                              other reasons of its condition Ready
 //	Account in the central plane  Converged; PeersMissing, PeersUnknown, PeersNotReady or Conflict; Removed
 //	Account in a peer             Repaired or RepairFailed, Orphaned
+//	object of a Coordinator       RemovalWaits, RemovalHeld
+//	parent of a Splitter          Divided or DivisionFailed; Unplaced, NameTaken or VolumesHeld, and AllPlaced after them;
+//	                              the reason of its condition Progressing if a rollout does not end
+//	object that is placed         Placed, Moved, Left, NotPlaced or PlacementFailed
+//	object that is synced         Sync with the reason of the problem, such as SyncForeign; Synced after it; Overwritten
 //
 // Objects of other kinds that an account.Replicator replicates get the same Events as Accounts,
 // except Repaired and RepairFailed.

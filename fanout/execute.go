@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -39,6 +40,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		Operation: r.operationID(),
 		Action:    string(r.machine.Op.Action),
 		Kind:      r.kind.GroupKind(),
+		Version:   r.kind.Resource.Version,
 		Key:       r.key,
 		Peer:      region.PeerName(command.Peer),
 		Verb:      string(command.Verb),
@@ -62,6 +64,9 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	}
 	if held := r.memory.observe(event.Peer, command, reply); held != nil && err == nil {
 		event.Finalizers = held.Finalizers
+	}
+	if reply.Code == protocol.OK && (command.Verb == protocol.Read || command.Verb == protocol.Put) {
+		event.UID, event.Held = types.UID(reply.Object.UID), reply.Object.Held.Text
 	}
 	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
 	observer.step(ctx, event)

@@ -53,6 +53,14 @@ type StepEvent struct {
 	Class     string          // known effect, once done: "NotApplied", "Applied" or "Unknown"; empty in a change
 	Err       error           // why it failed, once done
 
+	// UID is the UID of the object in Peer after a successful read or put, once done; empty otherwise.
+	UID types.UID
+	// Version is the version of the object's API.
+	Version string
+	// Held is why the removal of the object that a plain delete requested is held, as the object
+	// shows it with UID; empty if it is not held.
+	Held string
+
 	// Finalizers are the finalizers of other controllers that block the object's deletion, if a
 	// read or a put has shown that the object is being deleted.
 	Finalizers []string

@@ -102,7 +102,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 // parent, zero for none: because the cache does not show a write yet, because another object has a shard's name, or
 // because something is not enough for all clusters, so that they take turns.
 func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructured.Unstructured, at situation, silent map[string]bool, mine []Shard) (again time.Duration, err error) {
-	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
+	event := DividedEvent{APIVersion: parent.GetAPIVersion(), Kind: parent.GetKind(), Parent: loop.KeyOf(parent), UID: parent.GetUID()}
 	defer func() {
 		if !apierrors.IsConflict(err) {
 			event.Err = err

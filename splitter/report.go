@@ -45,8 +45,32 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 	}
 	desired := loop.Identity(parent)
 	desired.Object["status"] = status
-	_, err = k.apply(ctx, loop.KeyOf(parent), parent, desired, "status")
-	return err
+	if _, err = k.apply(ctx, loop.KeyOf(parent), parent, desired, "status"); err != nil {
+		return err
+	}
+	for _, e := range changes(parent, status) {
+		s.opts.Observer.reported(ctx, e)
+	}
+	return nil
+}
+
+// changes returns the conditions in status whose status or reason differs from that of the parent.
+func changes(parent *unstructured.Unstructured, status map[string]any) []ReportedEvent {
+	var events []ReportedEvent
+	conditions, _ := status["conditions"].([]any)
+	for _, v := range conditions {
+		c, _ := v.(map[string]any)
+		e := ReportedEvent{APIVersion: parent.GetAPIVersion(), Kind: parent.GetKind(), Parent: loop.KeyOf(parent), UID: parent.GetUID(), Condition: typeOf(v)}
+		e.Status, _ = c["status"].(string)
+		e.Reason, _ = c["reason"].(string)
+		e.Message, _ = c["message"].(string)
+		before := workload.Condition(parent, e.Condition)
+		e.Before, _ = before["status"].(string)
+		if reason, _ := before["reason"].(string); e.Before != e.Status || reason != e.Reason {
+			events = append(events, e)
+		}
+	}
+	return events
 }
 
 func placed(plan Plan, taken []string) map[string]any {

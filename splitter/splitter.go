@@ -92,6 +92,8 @@ type Observer struct {
 	// Divided is called after the Splitter wrote or removed shards of a parent, and after an error other
 	// than a Conflict while it divided a parent.
 	Divided func(context.Context, DividedEvent)
+	// Reported is called after the Splitter has written a condition of a parent whose status or reason has changed.
+	Reported func(context.Context, ReportedEvent)
 	// Cluster is called once each time the weight label of a cluster gets a value that cannot be read. The
 	// weight then counts as absent.
 	Cluster func(context.Context, ClusterEvent)
@@ -99,12 +101,25 @@ type Observer struct {
 
 // DividedEvent is the outcome of one division of a parent.
 type DividedEvent struct {
-	Kind   string
-	Parent types.NamespacedName
-	Plan   Plan
+	APIVersion, Kind string
+	Parent           types.NamespacedName
+	UID              types.UID // of the parent
+	Plan             Plan
 	// Written and Removed are the names of the shards that were written and deleted.
 	Written, Removed []string
 	Err              error
+}
+
+// ReportedEvent is a change of a condition of a parent.
+type ReportedEvent struct {
+	APIVersion, Kind string
+	Parent           types.NamespacedName
+	UID              types.UID // of the parent
+	// Condition is the type, such as ConditionPlaced or Progressing.
+	Condition string
+	// Before is the status before the change; empty if the parent did not have the condition.
+	Before, Status  string
+	Reason, Message string
 }
 
 // ClusterEvent is a fault in the settings of a cluster.
@@ -117,6 +132,12 @@ type ClusterEvent struct {
 func (o *Observer) divided(ctx context.Context, e DividedEvent) {
 	if o != nil && o.Divided != nil && (e.Err != nil || len(e.Written)+len(e.Removed) > 0) {
 		o.Divided(ctx, e)
+	}
+}
+
+func (o *Observer) reported(ctx context.Context, e ReportedEvent) {
+	if o != nil && o.Reported != nil {
+		o.Reported(ctx, e)
 	}
 }
 

@@ -65,6 +65,10 @@ type ProblemEvent struct {
 	Object   types.NamespacedName // the upstream key of the object
 	Reason   Reason               // empty: the object has no problem any longer
 	Message  string
+	// APIVersion, Kind and UID are those of the object upstream. UID is empty if the object is not there, or is one of
+	// a type that the syncer does not sync.
+	APIVersion, Kind string
+	UID              types.UID
 }
 
 // OverruledEvent lists fields that another client had changed downstream and that the syncer changed back.
@@ -72,6 +76,9 @@ type OverruledEvent struct {
 	Resource schema.GroupResource
 	Object   types.NamespacedName // the upstream key of the object
 	Fields   []string             // each as the server names it, with the manager that changed it
+	// APIVersion, Kind and UID are those of the object upstream.
+	APIVersion, Kind string
+	UID              types.UID
 }
 
 // TypeEvent reports that a type begins or ceases to be synced.

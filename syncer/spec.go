@@ -139,7 +139,10 @@ func (s specs) update(ctx context.Context, o observed, want *desired, drift bool
 			return nil, s.rivals.yield(ctx, o.ref, over)
 		}
 		if after, err = s.apply(ctx, want, true); err == nil {
-			s.syncer.opts.Observer.overruled(ctx, OverruledEvent{Resource: s.kind.GVR.GroupResource(), Object: o.NamespacedName, Fields: theirs})
+			s.syncer.opts.Observer.overruled(ctx, OverruledEvent{
+				Resource: s.kind.GVR.GroupResource(), Object: o.NamespacedName, Fields: theirs,
+				APIVersion: s.kind.GVR.GroupVersion().String(), Kind: s.kind.Kind, UID: o.u.GetUID(),
+			})
 		}
 	}
 	if isUnanswered(err) {

@@ -51,7 +51,16 @@ func (r *syncedType) report(ctx context.Context, of ref, reason Reason, message 
 	if reason == "" && r.blockers.gone(of) {
 		r.syncer.queue.Cancel(of.queueKey(r.name)) // cancels the retry, which may be an hour away
 	}
-	r.syncer.opts.Observer.problem(ctx, ProblemEvent{Resource: r.kind.GVR.GroupResource(), Object: of.NamespacedName, Reason: reason, Message: message})
+	event := ProblemEvent{
+		Resource: r.kind.GVR.GroupResource(), Object: of.NamespacedName, Reason: reason, Message: message,
+		APIVersion: r.kind.GVR.GroupVersion().String(), Kind: r.kind.Kind,
+	}
+	if r.caches != nil && of.role == asOrigin { // of namespaces there are no caches
+		if origin, _ := r.caches.origin(of.NamespacedName); origin != nil {
+			event.UID = origin.GetUID()
+		}
+	}
+	r.syncer.opts.Observer.problem(ctx, event)
 }
 
 // reported reports whether the problem of an object has that reason.

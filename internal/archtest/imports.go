@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"fanout":   {"internal", "account/v1alpha1", "region", "wal"},
 	"account":  {"internal", "fanout", "region"},
 	"config":   {"internal", "region"},
-	"events":   {"internal", "account", "region", "region/central", "region/claim", "region/servicecluster"},
+	"events":   {"internal", "account", "fanout", "region", "region/central", "region/claim", "region/servicecluster", "splitter", "splitter/placement", "syncer"},
 	"internal": nil,
 	"examples": {everything},
 

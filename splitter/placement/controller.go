@@ -87,8 +87,10 @@ type Observer struct {
 
 // PlacedEvent is the outcome of one placement of an object.
 type PlacedEvent struct {
-	Resource schema.GroupResource
-	Object   types.NamespacedName
+	Resource         schema.GroupResource
+	APIVersion, Kind string
+	Object           types.NamespacedName
+	UID              types.UID // of the object
 	// Before and After are the clusters before and after the write; Leaving are those of After that the object is
 	// leaving.
 	Before, After, Leaving []string

@@ -67,7 +67,8 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 		return 0, loop.ErrBehind // another client has written: the event of its write requeues the object
 	}
 	c.opts.Observer.placed(ctx, PlacedEvent{
-		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: f.before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
+		Resource: k.gvr.GroupResource(), APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Object: loop.KeyOf(obj), UID: obj.GetUID(),
+		Before: f.before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
 	})
 	return again, err
 }

@@ -124,7 +124,7 @@ func (l *loops) makeAccounts(ring *region.Ring) ([]func(context.Context) error, 
 	}
 	sweep := l.config.Fanout.SweepInterval.Duration
 	coordinator, err := fanout.New(ring, log, fanout.Options{
-		Identity: l.members.Identity(), Kinds: l.kinds(), SweepEvery: sweep, Shard: l.members, Observer: l.metrics.Fanout(nil),
+		Identity: l.members.Identity(), Kinds: l.kinds(), SweepEvery: sweep, Shard: l.members, Observer: l.events.Fanout(ring, l.metrics.Fanout(nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (l *loops) workloads() *workloads {
 	if l.config.Workloads == nil {
 		return nil
 	}
-	return &workloads{plane: l.plane, config: l.config.Workloads, fixed: l.types, shard: l.members, metrics: l.metrics}
+	return &workloads{plane: l.plane, config: l.config.Workloads, fixed: l.types, shard: l.members, metrics: l.metrics, events: l.events}
 }
 
 // makeWorkloads makes the loop of the workloads, if the configuration has it.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/cmd/atoll-manager/config"
+	"github.com/atoll-dev/atoll/events"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/shard"
 	"github.com/atoll-dev/atoll/splitter"
@@ -28,6 +29,7 @@ type workloads struct {
 	fixed   []v1alpha1.WorkloadTypeSpec // from files
 	shard   *shard.Members
 	metrics *metrics
+	events  *events.Recorder
 }
 
 // workloadsKey is a key for the shards.
@@ -150,13 +152,13 @@ func (w *workloads) make(types []v1alpha1.WorkloadTypeSpec) ([]func(context.Cont
 		kinds = append(kinds, kind)
 	}
 	s, err := splitter.New(w.plane, splitter.SyncTargets(w.plane), splitter.Options{
-		Kinds: kinds, Followers: []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()}, Place: placement.Place, Observer: w.metrics.Splitter(nil),
+		Kinds: kinds, Followers: []splitter.Follower{splitter.DisruptionBudgets(), splitter.Autoscalers()}, Place: placement.Place, Observer: w.events.Splitter(w.plane, w.metrics.Splitter(nil)),
 	})
 	if err != nil {
 		return nil, err
 	}
 	c, err := placement.New(w.plane, splitter.SyncTargets(w.plane), placement.Options{
-		Workloads: resources, WorkloadTypes: types, Observer: w.metrics.Placement(nil),
+		Workloads: resources, WorkloadTypes: types, Observer: w.events.Placement(w.plane, w.metrics.Placement(nil)),
 	})
 	if err != nil {
 		return nil, err
