@@ -204,7 +204,12 @@ func (p *scalingPlan) cut(k Kind, parent *unstructured.Unstructured, have []Shar
 	if err != nil {
 		return Plan{}, nil, err
 	}
-	shards, err = p.mark(kind, parent, shards)
+	if shards, err = p.mark(kind, parent, shards); err != nil {
+		return Plan{}, nil, err
+	}
+	if numbered, ok := k.(numbering); ok {
+		err = numbered.number(parent, shards, have) // of the shards without replicas, too
+	}
 	return plan, shards, err
 }
 

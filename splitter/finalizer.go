@@ -19,6 +19,31 @@ func finalized(obj *unstructured.Unstructured) bool {
 	return slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer)
 }
 
+// recording is a Kind that keeps facts about the shards in an annotation of their parent, for the time after the shards.
+type recording interface {
+	// record returns the annotation; an empty value means that it is absent.
+	record(parent *unstructured.Unstructured, shards []Shard) (name, value string)
+}
+
+// records reports whether the Kind keeps facts about shards in their parent.
+func (k *kindState) records() bool {
+	_, ok := k.kind.(recording)
+	return ok
+}
+
+// marked returns the metadata that the Splitter writes to a parent with the given shards: its finalizer, and the
+// annotation of the Kind.
+func (k *kindState) marked(parent *unstructured.Unstructured, shards []Shard) *unstructured.Unstructured {
+	mark := loop.Identity(parent)
+	mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
+	if kind, ok := k.kind.(recording); ok {
+		if name, value := kind.record(parent, shards); value != "" {
+			mark.SetAnnotations(map[string]string{name: value})
+		}
+	}
+	return mark
+}
+
 // syncersFinalizer returns the finalizer of a cluster's syncer.
 func syncersFinalizer(cluster string) string { return syncerv1alpha1.FinalizerPrefix + cluster }
 

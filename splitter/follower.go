@@ -116,11 +116,13 @@ func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, l
 	d, shares, err := s.opts.Place(workload, list)
 	d.UID = workload.GetUID()
 	f.placed, f.demand, f.shares, f.duplicate = err == nil, d, shares, err == nil && d.Mode == Duplicate
+	var have []Shard
 	for _, at := range k.shards.Of(loop.KeyOf(workload)) {
 		shard, ok := k.objects.Get(at)
 		if !ok || !cutFrom(shard, workload) {
 			continue
 		}
+		have = append(have, Shard{Cluster: clusterOf(shard), Object: shard})
 		p := part{cluster: clusterOf(shard), floor: floorOf(shard)}
 		p.desired, p.available = kind.count(shard)
 		p.runs = max(p.desired, lastReplicas(k.kind, Shard{Object: shard}))
@@ -129,6 +131,9 @@ func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, l
 		} else if slices.ContainsFunc(list, func(c Cluster) bool { return c.Name == p.cluster }) {
 			f.ending[p.cluster] = p.runs
 		}
+	}
+	if numbered, ok := k.kind.(numbering); ok {
+		f.shares = numbered.bound(workload, f.shares, have) // also those of the autoscaler's parts
 	}
 	return f
 }

@@ -255,33 +255,6 @@ func sorted(m map[string]int64) []string {
 	return names
 }
 
-// StatefulSets returns the Kind of apps/v1 StatefulSets. The ordinals of each shard's pods begin at
-// zero. The pod names are still unique, because they begin with the shard's name. The condition
-// Available reports whether all replicas are available, and which clusters lack some.
-//
-// A replica that moves gets new, empty volumes. So the replicas of a StatefulSet with
-// volumeClaimTemplates stay in their clusters, also in one that drains, is unreachable or is no longer
-// placed, until the VolumesAnnotation of splitter/v1alpha1 names the cluster. Meanwhile ConditionPlaced
-// names the clusters, with the reason VolumesHeld. They leave nevertheless if fewer replicas are
-// desired, if minima of other clusters need them, if the cluster no longer exists, and in the mode
-// Duplicate.
-func StatefulSets() Kind { return statefulSets{newReplicated(workload.BuiltinType("statefulsets"))} }
-
-type statefulSets struct{ replicated }
-
-func (k statefulSets) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
-	var held []string
-	if hasVolumes(parent) {
-		if !mayLeave(parent, "*") {
-			d.Moves = 0 // a move for balance would leave volumes behind
-		}
-		shares, held = keepVolumes(parent, d, shares, have)
-	}
-	plan, shards, err := k.replicated.Cut(parent, d, shares, have)
-	plan.Held = held
-	return plan, shards, err
-}
-
 // ReplicaSets returns the Kind of apps/v1 ReplicaSets. Those of a Deployment should not be on the
 // parents' API server: see the limits of the package. The conditions are those of StatefulSets, and
 // ReplicaFailure while one cluster reports it.

@@ -24,6 +24,9 @@ type Plan struct {
 	// Held names the clusters that keep replicas of a StatefulSet because of their volumes, although they should
 	// have fewer.
 	Held []string
+	// SameOrdinals names the clusters whose pods of a StatefulSet may have the same ordinals, although it asks for
+	// unique ones: their shards are older than the OrdinalsPerClusterAnnotation of splitter/v1alpha1.
+	SameOrdinals []string
 	// Reasons lists the limits that clusters, regions and zones have hit, sorted by name.
 	Reasons []Reason
 }

@@ -86,9 +86,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	case !finalized(parent):
 		// Write the finalizer first, so that no shard outlives its parent. The event of this write
 		// requeues the parent.
-		mark := loop.Identity(parent)
-		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
-		_, err := k.apply(ctx, key, parent, mark)
+		_, err := k.apply(ctx, key, parent, k.marked(parent, mine))
 		return 0, err
 	}
 	if wrote, err := s.followAutoscaler(ctx, k, parent, at); wrote || err != nil {
@@ -117,6 +115,10 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		return 0, err
 	}
 	event.Plan = plan
+	if marked := k.marked(parent, slices.Concat(mine, want)); loop.Differs(parent, marked, Manager) && k.records() {
+		_, err := k.apply(ctx, event.Parent, parent, marked) // before the shards; the event of this write requeues the parent
+		return 0, err
+	}
 	have := byCluster(mine)
 	var taken []string
 	var errs []error

@@ -19,7 +19,8 @@ import (
 // ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
 // whose [Conditions] permit it. It is True if all replicas are placed. It is False if bounds or
 // missing clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a
-// shard's name (NameTaken), or if replicas cannot leave a cluster without their volumes (VolumesHeld).
+// shard's name (NameTaken), or if replicas cannot leave a cluster without their volumes (VolumesHeld), or
+// if pods of a StatefulSet that asks for unique ordinals may have the same ones (SameOrdinals).
 // The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
@@ -79,6 +80,9 @@ func placed(plan Plan, taken []string) map[string]any {
 	}
 	if plan.Unplaced == 0 && plan.Held != nil {
 		return condition(ConditionPlaced, false, "", "VolumesHeld", holds(plan.Held))
+	}
+	if plan.Unplaced == 0 && plan.SameOrdinals != nil {
+		return condition(ConditionPlaced, false, "", "SameOrdinals", sharesOrdinals(plan.SameOrdinals))
 	}
 	if plan.Unplaced == 0 {
 		return condition(ConditionPlaced, true, "Placed", "", "all replicas have a place")

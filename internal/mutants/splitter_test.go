@@ -128,4 +128,20 @@ var splitterMutants = []mutant{
 		"a follower waits for the workloads", "it decides without them",
 		"follower.go", "		if other.objects.Err() != nil {\n			return nil, false\n		}\n", "", "TestFollowersWaitForWorkloads",
 	},
+	{
+		"the ordinals of a cluster are never given to another one", "those of a cluster without replicas are",
+		"ordinals.go", "if _, ok := o.ranges[cluster]; !ok && len(", "if _, ok := o.ranges[cluster]; ok && len(", "TestOrdinalsAreUniqueAndStay",
+	},
+	{
+		"a shard keeps its ordinals without the record of its parent", "the record decides",
+		"ordinals.go", "		own, ok := readSpans(s.annotations()[v1alpha1.OrdinalsAnnotation])[s.Cluster]\n", "		own, ok := span{}, false\n", "TestOrdinalsAreUniqueAndStay",
+	},
+	{
+		"a cluster has no more replicas than ordinals", "it has as many as it has room for",
+		"ordinals.go", "if n, ok := limits[s.Name]; ok && (", "if n, ok := limits[s.Name]; ok && n < 0 && (", "TestOrdinalsAreUniqueAndStay",
+	},
+	{
+		"a parent has the record of its ordinals before the shards", "shards are made first",
+		"reconcile.go", "loop.Differs(parent, marked, Manager) && k.records()", "loop.Differs(parent, marked, Manager) && k.records() && len(mine) == len(want)", "TestOrdinalsAreRecordedFirst",
+	},
 }

@@ -36,6 +36,18 @@ const (
 // A person sets it, or a program that has copied the volumes.
 const VolumesAnnotation = "splitter.atoll.dev/leave-volumes"
 
+const (
+	// OrdinalsPerClusterAnnotation is an annotation of a StatefulSet whose pods shall have unique ordinals over
+	// all clusters. Its value is how many ordinals each cluster gets, and so the most replicas that one cluster
+	// can have. A person sets it. It has no effect on the ordinals of pods that run already.
+	OrdinalsPerClusterAnnotation = "splitter.atoll.dev/ordinals-per-cluster"
+
+	// OrdinalsAnnotation is on such a StatefulSet, and has the ordinals of each cluster: CLUSTER=FIRST-LAST,
+	// joined by commas. A cluster keeps its ordinals as long as the StatefulSet exists, also without replicas.
+	// Each shard has it with the ordinals of its cluster.
+	OrdinalsAnnotation = "splitter.atoll.dev/ordinals"
+)
+
 // Annotations of the shards of a Deployment.
 const (
 	// TemplateAnnotation is on each shard of a Deployment whose clusters share one maxUnavailable and
