@@ -31,6 +31,8 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/ending"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter/declarations"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/join"
 	"github.com/atoll-dev/atoll/syncer/targets"
@@ -50,6 +52,7 @@ type options struct {
 	Up, Down string        // paths of kubeconfigs
 	Join     string        // path of a kubeconfig with a token to join; empty: Up is given
 	Trust    region.Trust  // of the kubeconfigs
+	Declared bool          // follow the WorkloadTypes of the upstream
 	Reread   time.Duration // interval of reading the kubeconfigs again
 	Level    int
 }
@@ -68,6 +71,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&types, "types", "", "types to sync, such as configmaps,deployments.apps; without it, every type that both sides serve, except those that need -permit")
 	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
 	flags.StringVar(&upsync, "upsync", "", "those of the types whose labelled objects, if created in the cluster, are synced upstream, such as configmaps; without it, none")
+	flags.BoolVar(&o.Declared, "workload-types", false, "follow the WorkloadTypes of the upstream: autoscalers of declared types keep the replicas of their workloads in the cluster; needs list and watch of workloadtypes upstream")
 	flags.BoolVar(&report, "report", false, "report on the SyncTarget labelled objects of types that -types leaves out; needs list of all types upstream")
 	flags.BoolVar(&deletes, "delete-upstream", false, "delete an object upstream if it is deleted in the cluster, instead of creating it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
@@ -187,7 +191,7 @@ func sync(ctx context.Context, group *errgroup.Group, o options) error {
 	if err != nil {
 		return err
 	}
-	agent, err := targets.NewAgent(up, down, o.Options)
+	start, err := agent(up, down, o)
 	if err != nil {
 		return err
 	}
@@ -195,8 +199,26 @@ func sync(ctx context.Context, group *errgroup.Group, o options) error {
 	for _, s := range followed {
 		loops.Go(func() error { return s.follow(ctx, o.Reread) })
 	}
-	loops.Go(func() error { return agent.Start(ctx) })
+	loops.Go(func() error { return start(ctx) })
 	return loops.Wait()
+}
+
+// agent returns a function that syncs until its context ends.
+func agent(up, down region.API, o options) (func(context.Context) error, error) {
+	fixed, err := targets.NewAgent(up, down, o.Options)
+	if err != nil || !o.Declared {
+		return fixed.Start, err
+	}
+	follow, err := declarations.New(up, func(ctx context.Context, types []v1alpha1.WorkloadTypeSpec) error {
+		opts := o.Options
+		opts.WorkloadTypes = types
+		a, err := targets.NewAgent(up, down, opts)
+		if err != nil {
+			return err
+		}
+		return a.Start(ctx)
+	}, declarations.Options{ReadOnly: true})
+	return follow.Start, err
 }
 
 // inside returns the cluster in whose Pod this runs.

@@ -21,11 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/logtest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/targets"
 )
@@ -141,6 +144,80 @@ func TestRun(t *testing.T) {
 		_, err := copies.Get(ctx, "a", metav1.GetOptions{})
 		return err == nil
 	}, 3*time.Minute, 20*time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// With -workload-types the program leaves the replicas of a workload to a synced object of a declared type that scales it.
+func TestWorkloadTypes(t *testing.T) {
+	targetsCRD, err := config.CRD("synctargets.workload.kcp.io")
+	require.NoError(t, err)
+	typesCRD, err := config.CRD("workloadtypes.splitter.atoll.dev")
+	require.NoError(t, err)
+	scaledObjects := schema.GroupVersionResource{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}
+	served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "scaledobjects.keda.sh"}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "keda.sh", Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "scaledobjects", Singular: "scaledobject", Kind: "ScaledObject", ListKind: "ScaledObjectList"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+		}}},
+	}}
+	up := regiontest.NewServer(regiontest.Options{Name: "up", CRDs: []*apiextensionsv1.CustomResourceDefinition{targetsCRD, typesCRD, served}})
+	defer up.Close()
+	down := regiontest.NewServer(regiontest.Options{Name: "down", CRDs: []*apiextensionsv1.CustomResourceDefinition{served}})
+	defer down.Close()
+	upAPI, err := region.APIFor(up.Config())
+	require.NoError(t, err)
+	downAPI, err := region.APIFor(down.Config())
+	require.NoError(t, err)
+	create := func(gvr schema.GroupVersionResource, namespace, manifest string) {
+		t.Helper()
+		obj := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(manifest), &obj.Object))
+		_, err := upAPI.Dynamic().Resource(gvr).Namespace(namespace).Create(t.Context(), obj, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	declaration, err := os.ReadFile("../workloadtypes/scaledobject.yaml")
+	require.NoError(t, err)
+	create(v1alpha1.GroupVersion.WithResource("workloadtypes"), "", string(declaration))
+	create(schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"}, "", "{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: edge}}")
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	const labelled = "labels: {workloads.kcp.io/cluster: edge}"
+	create(scaledObjects, "default", "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, "+labelled+"}, spec: {scaleTargetRef: {name: web}}}")
+	create(deployments, "default", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, "+labelled+"}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}}}")
+
+	o, err := parse([]string{"-target=edge", "-upstream=x", "-workload-types", "-types=deployments.apps,scaledobjects.keda.sh"})
+	require.NoError(t, err)
+	start, err := agent(upAPI, downAPI, o)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- start(ctx) }()
+	there := func(gvr schema.GroupVersionResource, ok func(*unstructured.Unstructured) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			obj, err := downAPI.Dynamic().Resource(gvr).Namespace("default").Get(ctx, "web", metav1.GetOptions{})
+			return err == nil && ok(obj)
+		}, 3*time.Minute, 20*time.Millisecond)
+	}
+	exists := func(*unstructured.Unstructured) bool { return true }
+	there(deployments, exists)
+	there(scaledObjects, exists)
+	patch := func(api region.API, patch string) {
+		_, err := api.Dynamic().Resource(deployments).Namespace("default").Patch(ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "someone"})
+		require.NoError(t, err)
+	}
+	patch(downAPI, `{"spec":{"replicas":7}}`)
+	patch(upAPI, `{"spec":{"minReadySeconds":5}}`)
+	there(deployments, func(obj *unstructured.Unstructured) bool {
+		n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "minReadySeconds")
+		if n != 5 {
+			return false
+		}
+		n, _, _ = unstructured.NestedInt64(obj.Object, "spec", "replicas")
+		require.EqualValues(t, 7, n, "the autoscaler's")
+		return true
+	})
 	cancel()
 	require.NoError(t, <-done)
 }

@@ -60,6 +60,7 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 // an upstream of clusters.
 var upstreamLoops = map[string]func() *rbacv1.ClusterRole{
 	"clusterdaemonsets": ClusterDaemonSets,
+	"declarations":      Declarations,
 	"placement":         func() *rbacv1.ClusterRole { return Placement() },
 }
 

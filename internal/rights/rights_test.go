@@ -97,7 +97,7 @@ func TestLoops(t *testing.T) {
 	require.Len(t, LoopNames(), len(want))
 	want["clusterdaemonsets"] = names{[]string{"atoll-clusterdaemonsets"}, []string{"atoll-clusterdaemonsets"}}
 	want["placement"] = names{[]string{"atoll-placement"}, []string{"atoll-placement"}}
-	require.Equal(t, []string{"clusterdaemonsets", "placement"}, UpstreamLoopNames())
+	require.Equal(t, []string{"clusterdaemonsets", "declarations", "placement"}, UpstreamLoopNames())
 	for name := range want {
 		for _, central := range []bool{false, true} {
 			cluster, namespaced, ok := Loop(name, Place{Central: central, Namespace: "system"})
