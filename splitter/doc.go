@@ -136,7 +136,7 @@
 //     ReplicationControllers, Jobs and declared kinds with AddDuplicated have this condition. Only the syncer can keep a returning cluster from starting anything before the
 //     removal: see syncer.Options.Lease.
 //   - That a cluster is drained when no other has room: as many replicas leave as may be unavailable,
-//     and the rest stays. A CronJob, and a Job with indices, is not divided: it leaves the cluster
+//     and the rest stays. A CronJob, and a Job whose indexes are not divided, leaves the cluster
 //     anyway and runs nowhere until there is room. Only Observer.Divided reports that a Job or
 //     CronJob is unplaced.
 //   - That clusters have room for all parents together: each parent is divided on its own, and pods

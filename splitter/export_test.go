@@ -12,3 +12,27 @@ var Tie = tie
 func Record(kind Kind, parent *unstructured.Unstructured, shards []Shard) (name, value string) {
 	return kind.(recording).record(parent, shards)
 }
+
+// Indexes returns the indexes in a list of a Job's status.
+func Indexes(text string) (all []int64) {
+	for _, s := range readIndexes(text, span{0, 1 << 30}) {
+		for i := s.first; i <= s.last; i++ {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func indexesFrom(all []int64) indexList {
+	var spans []span
+	for _, i := range all {
+		spans = append(spans, span{i, i})
+	}
+	return union(spans)
+}
+
+// IndexText returns the list of some indexes.
+func IndexText(all []int64) string { return indexesFrom(all).String() }
+
+// IndexesWithout returns the list of the indexes of a that are not in b.
+func IndexesWithout(a, b []int64) string { return indexesFrom(a).without(indexesFrom(b)).String() }

@@ -14,7 +14,13 @@ import (
 // Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided by weight, and completions in
 // proportion to parallelism. A shard's completions are immutable, so they stay in their cluster. The
 // completions of a lost cluster are repeated elsewhere, unless the Job has ended: an ended Job does
-// not change. A Job with indices is not divided: one cluster has all of it.
+// not change.
+//
+// A Job with indexes is not divided by default: one cluster has all of it. If it has the DivideIndexesAnnotation of
+// splitter/v1alpha1, each cluster gets one range of the indexes, and all containers get IndexOffsetVariable.
+// ConditionIndexesDivided reports the ranges, or why the Job is not divided. The indexes of a cluster that loses its shard
+// are repeated elsewhere, also those that were completed: after the pods have stopped, or at once if the cluster is lost.
+// completedIndexes and failedIndexes are the indexes of the Job.
 func Jobs() Kind { return jobs{declaration{workload.BuiltinType("jobs")}} }
 
 type jobs struct{ declaration }
@@ -24,7 +30,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 		return endedShards(parent, have)
 	}
 	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
-	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
+	if divides, _ := dividesIndexes(parent, have); indexed(parent) && !divides {
 		return undivided(parent, d, shares, have)
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); suspended && len(have) == 0 {
@@ -74,6 +80,9 @@ func endedShards(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard
 			continue
 		}
 		s := generated(newShard(parent, h.Cluster))
+		if offset, ok := offsetOf(parent, h.Object); ok {
+			setOffset(s.Object, offset)
+		}
 		for _, field := range []string{"parallelism", "completions"} {
 			n, ok := number(h.Object, "spec", field)
 			if !ok {

@@ -17,6 +17,12 @@ type completions struct {
 	total   int64
 	kept    map[string]int64 // completions of the shards that stay, by cluster; they are immutable
 	held    int64            // the sum of kept
+
+	// Of a Job with divided indexes; nil for other Jobs.
+	offsets map[string]int64 // the first index of each cluster
+	stay    []span           // the indexes of the shards that stay
+	taken   []span           // indexes that no new shard may get
+	ending  map[string]bool  // the cluster has a shard that is being removed
 }
 
 // completionsOf returns the completions of a Job. A shard in a cluster without room keeps its
@@ -36,12 +42,32 @@ func completionsOf(parent *unstructured.Unstructured, shares []Share, have []Sha
 			c.held += n
 		}
 	}
+	if !indexed(parent) {
+		return c
+	}
+	c.offsets, c.ending = map[string]int64{}, map[string]bool{}
+	for _, s := range have {
+		if s.Object == nil {
+			continue
+		}
+		c.ending[s.Cluster] = !s.exists()
+		if s.exists() && c.in(s.Cluster) {
+			c.offsets[s.Cluster], _ = offsetOf(parent, s.Object)
+			c.stay = append(c.stay, indexesOf(parent, s.Object))
+		}
+	}
+	c.taken = c.busy(parent, have)
 	return c
 }
 
 // givenOut reports whether the shards that stay have all completions, so that none are left for
 // other shards.
-func (c completions) givenOut() bool { return c.counted && c.held >= c.total }
+func (c completions) givenOut() bool {
+	if c.offsets != nil {
+		return len(gaps(c.total, c.stay)) == 0
+	}
+	return c.counted && c.held >= c.total
+}
 
 // in reports whether the cluster has a shard that stays.
 func (c completions) in(cluster string) bool {
@@ -54,6 +80,9 @@ func (c completions) in(cluster string) bool {
 func (c completions) divide(uid types.UID, plan Plan) (Plan, error) {
 	if !c.counted {
 		return Plan{}, nil
+	}
+	if c.offsets != nil {
+		return c.divideIndexes(uid, plan)
 	}
 	var claims []Share
 	for _, a := range plan.Shards {
@@ -82,6 +111,9 @@ func (c completions) shards(parent *unstructured.Unstructured, plan, parts Plan)
 			}
 		}
 		s := generated(newShard(parent, a.Cluster))
+		if c.offsets != nil {
+			setOffset(s.Object, c.offsets[a.Cluster])
+		}
 		if err := specify(s, "parallelism", a.Replicas); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,9 @@ func (k jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[strin
 			status[field] = n
 		}
 	}
+	if indexed(parent) {
+		foldIndexes(status, parent, shards)
+	}
 	all := outcomeOf(parent, shards)
 	if all.started != "" {
 		status["startTime"] = all.started
@@ -38,7 +41,7 @@ func (k jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[strin
 	if all.over {
 		delete(status, "conditions") // an ended Job has no pods that wait for a node
 	}
-	return withCondition(status, conditions...), nil
+	return withCondition(status, append(conditions, indexesDivided(parent, shards)...)...), nil
 }
 
 // outcome is the result of a Job in all its clusters together.
@@ -52,6 +55,7 @@ type outcome struct {
 func outcomeOf(parent *unstructured.Unstructured, shards []Shard) outcome {
 	o := outcome{complete: len(shards) > 0, over: len(shards) > 0}
 	placed := int64(0)
+	var indexes []span
 	for _, s := range shards {
 		if first := text(s.Object, "startTime"); first != "" && (o.started == "" || first < o.started) {
 			o.started = first
@@ -64,8 +68,11 @@ func outcomeOf(parent *unstructured.Unstructured, shards []Shard) outcome {
 		o.complete = o.complete && done
 		o.over = o.over && (done || failed)
 		placed += numberOr(s.Object, 0, "spec", "completions")
+		if s.Object != nil {
+			indexes = append(indexes, indexesOf(parent, s.Object))
+		}
 	}
-	if completions, counted := number(parent, "spec", "completions"); counted && placed < completions {
+	if completions, counted := number(parent, "spec", "completions"); counted && (placed < completions || indexed(parent) && len(gaps(completions, indexes)) > 0) {
 		o.complete, o.over = false, false
 	}
 	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); !suspended && text(parent, "startTime") != "" {
@@ -98,7 +105,7 @@ func verdict(parent *unstructured.Unstructured) map[string]any {
 			status[field] = n
 		}
 	}
-	for _, field := range []string{"startTime", "completionTime"} {
+	for _, field := range []string{"startTime", "completionTime", "completedIndexes", "failedIndexes"} {
 		if at := text(parent, field); at != "" {
 			status[field] = at
 		}

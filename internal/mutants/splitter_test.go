@@ -144,4 +144,20 @@ var splitterMutants = []mutant{
 		"a parent has the record of its ordinals before the shards", "shards are made first",
 		"reconcile.go", "loop.Differs(parent, marked, Manager) && k.records()", "loop.Differs(parent, marked, Manager) && k.records() && len(mine) == len(want)", "TestOrdinalsAreRecordedFirst",
 	},
+	{
+		"an index is not given to another cluster before its pods have stopped", "it is as soon as its shard is deleted",
+		"kind_job_indexes.go", "if s.Object != nil && (!s.Lost || s.exists()", "if s.Object != nil && (s.exists()", "TestIndexesAreDivided",
+	},
+	{
+		"a Job with divided indexes is complete if each index has completed", "if as many as it has",
+		"kind_job_status.go", "len(gaps(completions, indexes)) > 0", "len(gaps(completions, indexes)) > 99", "TestFoldOfIndexes",
+	},
+	{
+		"an index that a cluster reports is one of the Job's", "it is that of the shard",
+		"index_list.go", "text(s.Object, \"completedIndexes\"), local).shift(own.first)", "text(s.Object, \"completedIndexes\"), local).shift(0)", "TestFoldOfIndexes",
+	},
+	{
+		"a Job with a success policy is not divided", "it is",
+		"kind_job_indexes.go", "	case policy:\n", "	case policy && divides:\n", "TestIndexesThatAreNotDivided",
+	},
 }

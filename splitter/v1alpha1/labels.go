@@ -48,6 +48,11 @@ const (
 	OrdinalsAnnotation = "splitter.atoll.dev/ordinals"
 )
 
+// DivideIndexesAnnotation is an annotation of a Job with the completionMode Indexed. "true" divides its indexes over the
+// clusters. A person sets it whose pods add the environment variable ATOLL_COMPLETION_INDEX_OFFSET to
+// JOB_COMPLETION_INDEX.
+const DivideIndexesAnnotation = "splitter.atoll.dev/divide-indexes"
+
 // Annotations of the shards of a Deployment.
 const (
 	// TemplateAnnotation is on each shard of a Deployment whose clusters share one maxUnavailable and
