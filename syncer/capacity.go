@@ -4,10 +4,13 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,9 +28,18 @@ var nodes = corev1.SchemeGroupVersion.WithResource("nodes")
 // nodePage bounds the nodes of one list request. A node is large: it lists all its images.
 const nodePage = 100
 
-// measured lists the resources whose capacity is reported. The names of all other resources may differ between
-// clusters.
+// measured lists the resources whose capacity is always reported. Other resources are reported if nodes have them: see
+// isReported.
 var measured = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// maxReported bounds the resources in one SyncTarget. Of more, those with the first names are reported.
+const maxReported = 32
+
+// isReported reports whether the capacity of a resource is reported: of the measured ones, of ephemeral storage, and of
+// extended resources such as example.com/gpu.
+func isReported(name corev1.ResourceName) bool {
+	return slices.Contains(measured, name) || name == corev1.ResourceEphemeralStorage || strings.Contains(string(name), "/")
+}
 
 // capacity reads the capacity of the downstream, in a goroutine of its own: a heartbeat must not wait for a list of
 // nodes.
@@ -87,7 +99,7 @@ func (c *capacity) describe(now *v1alpha1.SyncTargetStatus, unreachable error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last != nil && unreachable == nil {
-		now.Capacity, now.CordonedNodes = c.last.sum, c.last.cordoned
+		now.Capacity, now.CordonedNodes = reported(c.last.sum, now.Capacity), c.last.cordoned
 	}
 }
 
@@ -117,19 +129,43 @@ func (r *reading) add(node *corev1.Node) {
 	if node.Spec.Unschedulable {
 		*r.cordoned++
 	}
-	if !isUsable(node) {
-		return
+	usable := isUsable(node)
+	if usable && !r.usable {
+		r.usable = true
+		maps.DeleteFunc(r.sum, func(name corev1.ResourceName, _ resource.Quantity) bool { return slices.Contains(measured, name) })
 	}
-	if !r.usable {
-		r.sum, r.usable = corev1.ResourceList{}, true
-	}
-	for _, name := range measured {
-		if has, ok := node.Status.Allocatable[name]; ok {
-			total := r.sum[name]
+	for name, has := range node.Status.Allocatable {
+		if !isReported(name) || !usable && slices.Contains(measured, name) {
+			continue
+		}
+		total := r.sum[name]
+		if usable {
 			total.Add(has)
-			r.sum[name] = total
+		}
+		r.sum[name] = total // zero if only unusable nodes have the resource
+	}
+}
+
+// reported returns the capacity to report. A resource that was reported before and that no node has any longer stays,
+// with zero: without it, the capacity would count as unknown.
+func reported(sum, before corev1.ResourceList) corev1.ResourceList {
+	if len(sum) == 0 {
+		return sum // without nodes, nothing is known
+	}
+	all := maps.Clone(sum)
+	for name := range before {
+		if _, ok := all[name]; !ok && isReported(name) {
+			all[name] = resource.Quantity{}
 		}
 	}
+	extended := func(name corev1.ResourceName) int { return strings.Count(string(name), "/") }
+	names := slices.SortedFunc(maps.Keys(all), func(a, b corev1.ResourceName) int {
+		return cmp.Or(cmp.Compare(extended(a), extended(b)), cmp.Compare(a, b))
+	})
+	for _, name := range names[min(len(names), maxReported):] {
+		delete(all, name)
+	}
+	return all
 }
 
 func none() corev1.ResourceList {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,7 +93,6 @@ func (r *room) capacity() string {
 	if len(c) == 0 {
 		return ""
 	}
-	require.Len(r.t, c, 3)
 	return fmt.Sprintf("%s %s %s", c.Cpu(), c.Memory(), c.Pods())
 }
 
@@ -163,6 +163,43 @@ func TestCapacity(t *testing.T) {
 		require.Empty(t, r.capacity())
 		require.EqualValues(t, -1, r.cordoned())
 		require.Empty(t, r.tells())
+	})
+}
+
+// The capacity has ephemeral storage and the extended resources of the nodes, and no others. A resource stays with zero
+// when its last node is not usable or gone, also after a restart: otherwise its capacity would be unknown.
+func TestCapacityOfOtherResources(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRoom(t)
+		all := func() map[corev1.ResourceName]int64 {
+			m := map[corev1.ResourceName]int64{}
+			for name, q := range r.target().Status.Capacity {
+				m[name] = q.Value()
+			}
+			return m
+		}
+		r.node("a", `{"cpu":"4","pods":"110","hugepages-2Mi":"0","attachable-volumes-x":"9","ephemeral-storage":"1Ki","example.com/gpu":"8"}`)
+		r.node("b", `{"cpu":"4","pods":"110","ephemeral-storage":"1Ki","example.com/fpga":"1"}`)
+		r.says("b", `{"spec":{"unschedulable":true}}`)
+		stop := r.sync(0)
+		require.Equal(t, map[corev1.ResourceName]int64{"cpu": 4, "pods": 110, "ephemeral-storage": 1024, "example.com/gpu": 8, "example.com/fpga": 0}, all())
+		r.says("b", `{"spec":{"unschedulable":null}}`)
+		r.turn()
+		require.Equal(t, map[corev1.ResourceName]int64{"cpu": 8, "pods": 220, "ephemeral-storage": 2048, "example.com/gpu": 8, "example.com/fpga": 1}, all())
+		stop()
+		require.NoError(t, r.down.client.Resource(nodes).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		stop = r.sync(0)
+		require.Equal(t, map[corev1.ResourceName]int64{"cpu": 4, "pods": 110, "ephemeral-storage": 1024, "example.com/gpu": 0, "example.com/fpga": 1}, all())
+		many := `{"pods":"1"`
+		for i := range 40 {
+			many += fmt.Sprintf(`,"example.com/r%02d":"1"`, i)
+		}
+		r.node("c", many+"}")
+		r.turn()
+		require.Len(t, all(), 32)
+		require.Contains(t, all(), corev1.ResourceName("pods"))
+		require.Contains(t, all(), corev1.ResourceName("example.com/r25"))
+		stop()
 	})
 }
 

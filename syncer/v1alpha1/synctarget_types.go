@@ -166,11 +166,13 @@ type SyncTargetStatus struct {
 	// +optional
 	LastSyncerHeartbeatTime *metav1.Time `json:"lastSyncerHeartbeatTime,omitempty"`
 
-	// Capacity is the sum of the allocatable cpu, memory and pods of the
-	// cluster's ready and uncordoned nodes, whether used or not. All values are
-	// zero if no node is ready and uncordoned. Empty means unknown: the syncer
-	// has never listed nodes, or there are none. The last value stays while
-	// nodes cannot be listed.
+	// Capacity is the sum of the allocatable resources of the cluster's ready
+	// and uncordoned nodes, whether used or not: cpu, memory and pods, and if
+	// nodes have them ephemeral-storage and extended resources, at most 32
+	// resources in all. All values are zero if no node is ready and uncordoned.
+	// A resource that no node has any longer is zero. Empty means unknown: the
+	// syncer has never listed nodes, or there are none. The last value stays
+	// while nodes cannot be listed.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
