@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // Choose selects two clusters in different zones. When one of them drains, only that one is
@@ -45,6 +47,21 @@ func ExampleChoose() {
 	// Output:
 	// [a c]
 	// [b c]
+}
+
+// Tolerate changes the State of a cluster that objects of a policy have to leave because of a taint.
+func ExampleTolerate() {
+	added := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	clusters := []splitter.Cluster{{Name: "a", Taints: []syncerv1alpha1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}}}}
+	tolerations := []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))}}
+
+	during, again := placement.Tolerate(tolerations, clusters, added.Add(time.Minute))
+	fmt.Printf("after a minute: %s, for another %s\n", during[0].State, again)
+	after, _ := placement.Tolerate(tolerations, clusters, added.Add(5*time.Minute))
+	fmt.Printf("after 5 minutes: %s\n", after[0].State)
+	// Output:
+	// after a minute: Holding, for another 4m0s
+	// after 5 minutes: Draining
 }
 
 // A Deployment is placed in two clusters, with the ConfigMap that its pods refer to.
