@@ -79,6 +79,13 @@ var syncTargetCases = []ruleCase{
 	{name: "pods", spec: "{pods: 0}"},
 	{name: "less than no pods", spec: "{pods: -1}", want: "pods in body should be greater than or equal to 0"},
 	{name: "both", spec: "{kubeconfig: x, kubeconfigSecret: {name: x, namespace: ns}}", want: "not both"},
+	{name: "taints", spec: "{taints: [{key: example.com/gpu, value: a100, effect: NoSchedule}, {key: example.com/gpu, effect: NoExecute, timeAdded: '2026-01-01T00:00:00Z'}]}"},
+	{name: "a taint twice", spec: "{taints: [{key: a, value: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}", want: "Duplicate value"},
+	{name: "a taint without an effect", spec: "{taints: [{key: a}]}", want: "Required value"},
+	{name: "an unknown effect", spec: "{taints: [{key: a, effect: Never}]}", want: "Unsupported value"},
+	{name: "a taint with a malformed key", spec: "{taints: [{key: a/b/c, effect: NoSchedule}]}", want: "should match"},
+	{name: "a taint with a malformed value", spec: "{taints: [{key: a, value: -, effect: NoSchedule}]}", want: "should match"},
+	{name: "a taint at no time", spec: "{taints: [{key: a, effect: NoExecute, timeAdded: soon}]}", want: "must be of type date-time"},
 }
 
 var clusterDaemonSetCases = []ruleCase{
@@ -88,18 +95,32 @@ var clusterDaemonSetCases = []ruleCase{
 	{name: "another selector", old: "{selector: {matchLabels: {app: x}}, template: {}}", spec: "{selector: {matchLabels: {app: z}}, template: {}}", want: "selector cannot be changed"},
 }
 
-var clusterPlacementPolicyCases = []ruleCase{
+var clusterPlacementPolicyCases = append([]ruleCase{
 	{name: "create", spec: "{namespaceSelector: {matchLabels: {team: web}}, mode: Fewest}"},
 	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
 	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
-}
+}, placementSpecCases...)
 
-var placementPolicyCases = []ruleCase{
+var placementPolicyCases = append([]ruleCase{
 	{name: "an unknown mode", spec: "{mode: Pack}", want: "Unsupported value"},
 	{name: "create", spec: "{clusters: [{name: a, weight: 2, min: 1, max: 3}]}"},
 	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
 	{name: "spread", spec: "{mode: None, spreadBy: [topology.kubernetes.io/zone], dependents: true}"},
 	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
+}, placementSpecCases...)
+
+var placementSpecCases = []ruleCase{
+	{name: "tolerations", spec: "{tolerations: [{operator: Exists}, {key: a, value: b}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}"},
+	{name: "a toleration of any key with a value", spec: "{tolerations: [{value: b}]}", want: "operator must be Exists if key is empty"},
+	{name: "a toleration of any value with a value", spec: "{tolerations: [{key: a, operator: Exists, value: b}]}", want: "value must be empty if operator is Exists"},
+	{name: "a toleration of all effects with seconds", spec: "{tolerations: [{key: a, tolerationSeconds: 1}]}", want: "effect must be NoExecute if tolerationSeconds is set"},
+	{name: "bounds of groups", spec: "{maxClusters: 2, spreadBy: [region, zone], groups: [{key: zone, minGroups: 2, maxClusters: 1}, {key: region}]}"},
+	{name: "bounds of other groups", spec: "{spreadBy: [region], groups: [{key: zone}]}", want: "each key of groups must be one of spreadBy"},
+	{name: "bounds of no groups", spec: "{groups: [{key: zone}]}", want: "each key of groups must be one of spreadBy"},
+	{name: "more groups than clusters", spec: "{maxClusters: 1, spreadBy: [zone], groups: [{key: zone, minGroups: 2}]}", want: "minGroups must not be above maxClusters"},
+	{name: "a group twice", spec: "{spreadBy: [zone], groups: [{key: zone}, {key: zone}]}", want: "Duplicate value"},
+	{name: "an unknown operator", spec: "{tolerations: [{key: a, operator: Lt}]}", want: "Unsupported value"},
+	{name: "an unknown effect", spec: "{tolerations: [{key: a, effect: Never}]}", want: "Unsupported value"},
 }
 
 const (

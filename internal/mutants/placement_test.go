@@ -74,7 +74,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"clusters that have an object keep it while they can", "all are ranked anew",
-		"choose.go", "	for _, stays := range []bool{true, false} {\n", "	for _, stays := range []bool{false, true} {\n", "TestChoose|TestChooseDoesNotShuffle",
+		"selection.go", "return o.present && !o.avoided })\n	s.fill(func(o *candidate) bool { return o.present })", "return !o.present })", "TestChoose|TestChooseDoesNotShuffle",
 	},
 	{
 		"a status reaches only the policy that was read", "the write names no UID",

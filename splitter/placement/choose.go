@@ -4,9 +4,6 @@
 package placement
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -28,6 +25,9 @@ import (
 // group a hash of uid and name decides: always in the same way for one object, and evenly over many
 // objects.
 //
+// Choose meets all bounds in Groups, and replaces present clusters only if the bounds require it. It
+// returns no cluster if no choice meets the bounds.
+//
 // A Holding cluster is chosen only if it is present. So is a cluster with a taint NoSchedule or
 // NoExecute that the policy does not tolerate forever. A cluster with a taint PreferNoSchedule that the
 // policy does not tolerate is chosen only if it is present, or if the others are fewer than
@@ -38,14 +38,23 @@ import (
 // weight label that cannot be read counts as absent. Choose fails if the policy's ClusterSelector
 // cannot be read.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
+	names, _, err := choose(spec, uid, clusters, present)
+	return names, err
+}
+
+// choose does the work of Choose. If no choice meets the bounds in Groups, missing is the bound that fails.
+func choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) (names []string, missing *shortage, err error) {
 	if spec.Mode == v1alpha1.PlacementNone {
-		return nil, nil
+		return nil, nil, nil
 	}
 	selector, err := selectorOf(spec.ClusterSelector)
 	if err != nil {
-		return nil, fmt.Errorf("clusterSelector: %w", err)
+		return nil, nil, fmt.Errorf("clusterSelector: %w", err)
 	}
-	var candidates []splitter.Cluster
+	s, err := newSelection(spec, uid)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, c := range clusters {
 		is := slices.Contains(present, c.Name)
 		holds := c.State == splitter.Holding || repels(spec.Tolerations, c)
@@ -53,16 +62,17 @@ func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitte
 			continue
 		}
 		if !claim(spec.Clusters, c).nothing() {
-			candidates = append(candidates, c)
+			s.offer(c, is, avoids(spec.Tolerations, c))
 		}
 	}
-	candidates = take(spec, uid, candidates, present)
-	var names []string
-	for _, c := range candidates {
-		names = append(names, c.Name)
+	if missing = s.take(); missing != nil {
+		return nil, missing, nil
+	}
+	for _, c := range s.chosen {
+		names = append(names, c.name)
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, nil, nil
 }
 
 // selectorOf converts a label selector. A nil selector selects everything.
@@ -103,85 +113,4 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
 		}
 	}
 	return s
-}
-
-// take chooses MaxClusters of the clusters, or all of them if it is zero or they are fewer. It prefers
-// the clusters in present, then those without a taint PreferNoSchedule.
-func take(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) []splitter.Cluster {
-	n := int(spec.MaxClusters)
-	if n <= 0 || len(clusters) <= n {
-		return clusters
-	}
-	var chosen []splitter.Cluster
-	for _, stays := range []bool{true, false} {
-		for _, avoided := range []bool{false, true} {
-			from := filter(clusters, func(c splitter.Cluster) bool {
-				return slices.Contains(present, c.Name) == stays && avoids(spec.Tolerations, c) == avoided
-			})
-			chosen = spread(chosen, slices.Collect(from), n, spec.SpreadBy, uid)
-		}
-	}
-	return chosen
-}
-
-func filter(clusters []splitter.Cluster, keep func(splitter.Cluster) bool) func(func(splitter.Cluster) bool) {
-	return func(yield func(splitter.Cluster) bool) {
-		for _, c := range clusters {
-			if keep(c) && !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// spread adds clusters to chosen until it has n. It takes each next cluster from the group with the
-// fewest chosen clusters: first it compares the groups of the first label in by, then those of the
-// next label.
-func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) []splitter.Cluster {
-	chosen = slices.Clone(chosen)
-	has := map[string]int{}
-	count := func(c splitter.Cluster) {
-		for depth := range by {
-			has[group(c, by[:depth+1])]++
-		}
-	}
-	for _, c := range chosen {
-		count(c)
-	}
-	rest := slices.Clone(from)
-	for len(chosen) < n && len(rest) > 0 {
-		next := slices.MinFunc(rest, func(a, b splitter.Cluster) int {
-			for depth := range by {
-				if d := cmp.Compare(has[group(a, by[:depth+1])], has[group(b, by[:depth+1])]); d != 0 {
-					return d
-				}
-			}
-			return cmp.Or(cmp.Compare(rank(uid, a.Name), rank(uid, b.Name)), cmp.Compare(a.Name, b.Name))
-		})
-		count(next)
-		chosen = append(chosen, next)
-		rest = slices.DeleteFunc(rest, func(c splitter.Cluster) bool { return c.Name == next.Name })
-	}
-	return chosen
-}
-
-// unlabeled is the group of the clusters without the label. It is not a valid label value.
-const unlabeled = "-"
-
-// groupLabel returns the value of a cluster's label, or unlabeled if the cluster does not have the
-// label.
-func groupLabel(c splitter.Cluster, key string) string { return cmp.Or(c.Labels[key], unlabeled) }
-
-// group returns the path of a cluster's group: the values of the labels in by, joined by slashes.
-func group(c splitter.Cluster, by []string) string {
-	path := ""
-	for _, key := range by {
-		path += "/" + groupLabel(c, key)
-	}
-	return path
-}
-
-func rank(uid types.UID, name string) uint64 {
-	sum := sha256.Sum256([]byte(string(uid) + "\x00" + name))
-	return binary.BigEndian.Uint64(sum[:])
 }

@@ -46,6 +46,8 @@
 //   - The Controller does not touch labels that it did not write: neither those of other tools,
 //     nor a label for a cluster that the annotation does not list. It leaves alone an object that
 //     another client has given to one cluster.
+//   - If any choice of clusters meets the bounds in the policy's groups, the chosen clusters do. They
+//     are as many as possible, and have as many of the present clusters as possible.
 //   - A cluster with a taint NoSchedule or NoExecute gets no new objects and replicas of a policy that
 //     does not tolerate the taint forever. With NoExecute, the present ones move after the seconds of
 //     the toleration, counted from the taint's TimeAdded or from its first observation by this process.
@@ -61,8 +63,8 @@
 //     is not limited.
 //   - That Options.Linger holds over a restart: the Controller keeps the start of this period in memory
 //     only, so the whole period begins anew.
-//   - That the groups of spreadBy stay even: present clusters are kept, even if a new group has fewer
-//     chosen clusters.
+//   - That the groups of spreadBy stay even within the bounds of the policy: present clusters are
+//     kept, even if a new group has fewer chosen clusters.
 //   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload. A Splitter may
 //     divide the budgets: see splitter.DisruptionBudgets. The condition DependentsPlaced of a policy
 //     with Dependents lists the objects that are not divided.

@@ -34,9 +34,9 @@ func newPolicy(name string, spec v1alpha1.PlacementPolicySpec) policy {
 	if spec.Selector != nil {
 		p.selector, p.err = selectorOf(spec.Selector)
 	}
-	if _, err := selectorOf(spec.ClusterSelector); p.err == nil {
-		p.err = err
-	}
+	_, selects := selectorOf(spec.ClusterSelector)
+	_, bounds := newSelection(spec, "")
+	p.err = cmp.Or(p.err, selects, bounds)
 	return p
 }
 

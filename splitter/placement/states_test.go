@@ -40,6 +40,9 @@ func drawSpec(t *rapid.T) v1alpha1.PlacementPolicySpec {
 		SpreadBy:    rapid.SampledFrom([][]string{nil, {"zone"}, {"zone", "host"}}).Draw(t, "groups"),
 		Tolerations: drawTolerations(t),
 	}
+	if spec.SpreadBy != nil && rapid.Bool().Draw(t, "bounded") {
+		spec.Groups = []v1alpha1.GroupBounds{{Key: "zone", MinGroups: rapid.Int32Range(0, 3).Draw(t, "least"), MaxClusters: rapid.Int32Range(0, 2).Draw(t, "per group")}}
+	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(someClusters), 0, 2, rapid.ID[string]).Draw(t, "shares") {
 		spec.Clusters = append(spec.Clusters, v1alpha1.ClusterShare{Name: name, Weight: new(rapid.Int32Range(0, 2).Draw(t, "weight")), Max: new(rapid.Int32Range(0, 2).Draw(t, "max"))})
 	}

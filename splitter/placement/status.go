@@ -32,8 +32,8 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	if !ok || !known || cache.Err() != nil {
 		return 0, nil
 	}
-	chosen, again, err := c.policies.chooses(key, clusters, time.Now())
-	conditions := []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}
+	chosen, missing, again, err := c.policies.chooses(key, clusters, time.Now())
+	conditions := []any{verdict(obj, len(chosen), missing, misread(chosen, clusters), err)}
 	if dependents, _, _ := unstructured.NestedBool(obj.Object, "spec", "dependents"); dependents {
 		conditions = append(conditions, c.dependentsPlaced(obj)...)
 	}
@@ -73,7 +73,7 @@ func misread(chosen []string, clusters []splitter.Cluster) (message string) {
 }
 
 // verdict returns the condition Ready of a policy.
-func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
+func verdict(obj *unstructured.Unstructured, clusters int, missing *shortage, misread string, err error) map[string]any {
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
 	suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
@@ -84,6 +84,8 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonSuspended, "spec.suspend is set: placed objects stay in their clusters, and others wait"
 	case mode == string(v1alpha1.PlacementNone):
 		message = "mode None places nothing"
+	case missing != nil:
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonTooFewGroups, missing.String()+": placed objects stay in their clusters, and others wait"
 	case clusters == 0:
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonNoClusters, "no cluster is chosen: placed objects stay in their clusters"
 	}
@@ -95,9 +97,9 @@ func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status
 	return loop.Condition(obj, declared.Condition(obj, string(of)), string(of), string(status), string(reason), message, time.Now())
 }
 
-// chooses returns the clusters that a policy chooses for an object that is present in all clusters. again is the time
-// until a toleration of the policy ends.
-func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster, now time.Time) (chosen []string, again time.Duration, err error) {
+// chooses returns the clusters that a policy chooses for an object that is present in all clusters, or the bound that no
+// choice meets. again is the time until a toleration of the policy ends.
+func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster, now time.Time) (chosen []string, missing *shortage, again time.Duration, err error) {
 	p.mu.Lock()
 	list := p.of[key.Namespace]
 	p.mu.Unlock()
@@ -108,12 +110,12 @@ func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster
 	for _, q := range list {
 		switch {
 		case q.name == placedBy(key) && q.err != nil:
-			return nil, 0, q.err
+			return nil, nil, 0, q.err
 		case q.name == placedBy(key):
 			clusters, again = Tolerate(q.spec.Tolerations, clusters, now)
-			chosen, err = Choose(q.spec, "", clusters, names)
-			return chosen, again, err
+			chosen, missing, err = choose(q.spec, "", clusters, names)
+			return chosen, missing, again, err
 		}
 	}
-	return nil, 0, nil
+	return nil, nil, 0, nil
 }

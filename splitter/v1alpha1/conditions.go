@@ -17,7 +17,8 @@ const (
 	//   - True: the ClusterDaemonSet runs, the policy can be followed, or the
 	//     spec is in effect (reason Complete).
 	//   - False: clusters lack replicas (ClustersNotReady), no cluster is
-	//     chosen (NoClusters), a selector or template cannot be used or a
+	//     chosen (NoClusters), the clusters form fewer groups than a
+	//     PlacementPolicy demands (TooFewGroups), a selector or template cannot be used or a
 	//     WorkloadType has a fault (Invalid), another object has the name of a
 	//     Deployment (NameTaken), or a PlacementPolicy is suspended (Suspended).
 	//   - Unknown: clusters are unreachable (ClustersUnknown), or nothing was
@@ -43,6 +44,9 @@ const (
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
+	// ReasonTooFewGroups: no choice of clusters meets the bounds in spec.groups of
+	// the PlacementPolicy. Its objects stay in their clusters, and new ones wait.
+	ReasonTooFewGroups ConditionReason = "TooFewGroups"
 	// ReasonInvalid: a selector cannot be read, the template of a
 	// ClusterDaemonSet does not match its selector or is rejected, or a
 	// WorkloadType has a fault.

@@ -34,6 +34,9 @@ type PlacementPolicy struct {
 }
 
 // PlacementPolicySpec is a policy.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.groups) || has(self.spreadBy) && self.groups.all(g, g.key in self.spreadBy)",message="each key of groups must be one of spreadBy"
+// +kubebuilder:validation:XValidation:rule="!has(self.groups) || !has(self.maxClusters) || self.maxClusters == 0 || self.groups.all(g, !has(g.minGroups) || g.minGroups <= self.maxClusters)",message="minGroups must not be above maxClusters"
 type PlacementPolicySpec struct {
 	// Selector selects workloads by label. Absent selects all of the namespace.
 	// Objects that keep their name in each cluster, Services and Secrets for
@@ -89,6 +92,16 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
+	// Groups bound the groups of SpreadBy. If no choice of clusters meets them
+	// all, objects stay in their clusters, new ones wait, and the condition Ready
+	// is False with the reason TooFewGroups.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=4
+	Groups []GroupBounds `json:"groups,omitempty"`
+
 	// Tolerations permit the policy to use clusters in spite of their taints.
 	//
 	// +optional
@@ -118,6 +131,31 @@ type PlacementPolicySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Clusters []ClusterShare `json:"clusters,omitempty"`
+}
+
+// GroupBounds are bounds of the groups of clusters that have the same value of
+// one label, and of the labels before it in SpreadBy.
+type GroupBounds struct {
+	// Key is the key of the label, one of SpreadBy.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// MinGroups is the least number of groups with a chosen cluster. Clusters
+	// without the label form a group, too.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=256
+	MinGroups int32 `json:"minGroups,omitempty"`
+
+	// MaxClusters bounds the number of chosen clusters in each group. Zero is no
+	// bound.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxClusters int32 `json:"maxClusters,omitempty"`
 }
 
 // Toleration permits the use of a cluster in spite of some of its taints. It has
