@@ -140,5 +140,8 @@ var workloadTypeCases = []ruleCase{
 	{name: "always", spec: rolloutField + "fold: Sum, always: true}]}}"},
 	{name: "the same always", spec: rolloutField + "fold: Same, always: true}]}}", want: "always is possible only with the fold Sum"},
 	{name: "health by both", spec: "{" + rollouts + ", status: {health: {condition: Ready, path: status.phase, values: [Up]}}}", want: "set either condition or path"},
+	{name: "a reference to a custom type", spec: "{" + rollouts + ", references: [{path: spec.x, resource: checks, group: a.b, version: v1}, {path: spec.y, resource: secrets}]}"},
+	{name: "a reference without a version", spec: "{" + rollouts + ", references: [{path: spec.x, resource: checks, group: a.b}]}", want: "set group and version together"},
+	{name: "a reference to another core type", spec: "{" + rollouts + ", references: [{path: spec.x, resource: nodes}]}", want: "without a group, resource is configmaps"},
 	{name: "health without values", spec: "{" + rollouts + ", status: {health: {path: status.phase}}}", want: "set path and values together"},
 }

@@ -109,7 +109,8 @@ func TestWorkloadTypes(t *testing.T) {
 	path := folder(t)
 	types := filepath.Join(filepath.Dir(path), "types.yaml")
 	require.NoError(t, os.WriteFile(types, []byte(`{apiVersion: splitter.atoll.dev/v1alpha1, kind: WorkloadType, metadata: {name: xs.example.org}, spec: {
-		resource: {group: example.org, version: v1, resource: xs, kind: X}, division: OneCluster}}`), 0o600))
+		resource: {group: example.org, version: v1, resource: xs, kind: X}, division: OneCluster,
+		references: [{path: spec.check, resource: checks, group: example.org, version: v1}]}}`), 0o600))
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), []string{"--config", path, "--check", "--workload-types", types}, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "workloads: is not set")
@@ -118,7 +119,7 @@ func TestWorkloadTypes(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, append(content, "workloads: {}\n"...), 0o600))
 	require.Zero(t, run(t.Context(), []string{"--config", path, "--check", "--workload-types", types}, &stdout, &stderr), stderr.String())
 	require.Zero(t, run(t.Context(), []string{"--config", path, "--rights", "plane", "--workload-types", types}, &stdout, &stderr), stderr.String())
-	for _, resource := range []string{"xs", "deployments", "placementpolicies", "poddisruptionbudgets", "workloadtypes"} {
+	for _, resource := range []string{"xs", "checks", "deployments", "placementpolicies", "poddisruptionbudgets", "workloadtypes"} {
 		require.Contains(t, stdout.String(), "- "+resource+"\n")
 	}
 	require.Equal(t, exitUsage, run(t.Context(), []string{"--config", path, "--check", "--workload-types", "/no/such"}, &stdout, &stderr))

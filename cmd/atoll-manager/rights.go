@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,15 +76,38 @@ func rightsOfWorkloads(c *config.Workloads, types []v1alpha1.WorkloadTypeSpec) [
 	}
 	placed := rights.Placement(divided...)
 	for _, spec := range types {
-		if spec.Division == v1alpha1.DivideNone { // policies list its objects
+		if spec.Division == v1alpha1.DivideNone && spec.PodSelector == "" { // policies list its objects
 			placed.Rules = append(placed.Rules, rbacv1.PolicyRule{APIGroups: []string{spec.Resource.Group}, Resources: []string{spec.Resource.Resource}, Verbs: []string{"list", "watch"}})
 		}
+	}
+	for _, gr := range dependents(types) {
+		placed.Rules = append(placed.Rules, rbacv1.PolicyRule{APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}, Verbs: []string{"list", "patch", "watch"}})
 	}
 	roles := []*rbacv1.ClusterRole{placed, rights.Split(append(divided, splitter.DisruptionBudgets().Resource().GroupResource(), splitter.Autoscalers().Resource().GroupResource())...)}
 	if *c.FollowTypes {
 		roles = append(roles, rights.Declarations())
 	}
 	return roles
+}
+
+// dependents returns the types that are placed with workloads because a declaration refers to them or has a podSelector.
+func dependents(types []v1alpha1.WorkloadTypeSpec) (all []schema.GroupResource) {
+	add := func(gr schema.GroupResource) {
+		if !slices.Contains(all, gr) {
+			all = append(all, gr)
+		}
+	}
+	for _, spec := range types {
+		if spec.PodSelector != "" {
+			add(schema.GroupResource{Group: spec.Resource.Group, Resource: spec.Resource.Resource})
+		}
+		for _, r := range spec.References {
+			if r.Group != "" {
+				add(schema.GroupResource{Group: r.Group, Resource: string(r.Resource)})
+			}
+		}
+	}
+	return all
 }
 
 func typeOf(kind string) metav1.TypeMeta {

@@ -52,21 +52,22 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 func TestEveryExample(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	for _, file := range files {
 		read(t, file)
 	}
 }
 
 const rollout = `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web, generation: 2}, spec: {replicas: 5, selector: {matchLabels: {app: web}},
-	strategy: {canary: {stableService: web-stable, canaryService: web-canary, steps: [{setWeight: 20}, {pause: {}}]}},
+	strategy: {canary: {stableService: web-stable, canaryService: web-canary, steps: [{setWeight: 20}, {pause: {}}, {analysis: {templates: [{templateName: errors}, {templateName: latency}]}}]}},
 	template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web, envFrom: [{configMapRef: {name: web}}]}]}}}}`
 
 func TestRollout(t *testing.T) {
 	of, parent := read(t, "rollout.yaml"), object(t, rollout)
 	var refs []string
 	of.References(parent, func(resource, name string) { refs = append(refs, resource+"/"+name) })
-	require.Equal(t, []string{"services/web-stable", "services/web-canary"}, refs)
+	require.Equal(t, []string{"services/web-stable", "services/web-canary", "analysistemplates.argoproj.io/errors", "analysistemplates.argoproj.io/latency"}, refs)
+	require.Equal(t, []schema.GroupVersionResource{{Group: "argoproj.io", Version: "v1alpha1", Resource: "analysistemplates"}}, of.Referenced())
 	require.Equal(t, []map[string]string{{"app": "web"}}, of.PodLabels(parent))
 
 	k := kind(t, "rollout.yaml")
@@ -115,4 +116,11 @@ func TestScaledObject(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, schema.GroupKind{Group: "apps", Kind: "Deployment"}, kind)
 	require.Equal(t, "web", name)
+}
+
+func TestPodMonitor(t *testing.T) {
+	of := read(t, "podmonitor.yaml")
+	require.True(t, of.SelectsPods())
+	require.Equal(t, map[string]any{"matchLabels": map[string]any{"app": "web"}},
+		of.PodSelector(object(t, `{apiVersion: monitoring.coreos.com/v1, kind: PodMonitor, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: metrics}]}}`)))
 }

@@ -53,8 +53,9 @@ type Controller struct {
 type Options struct {
 	// Workloads are the resources that a Splitter divides; nil: Deployments.
 	Workloads []schema.GroupVersionResource
-	// WorkloadTypes are declarations of further types that a Splitter divides. Objects of a type with a scaleTarget and
-	// the division None are not placed: the condition DependentsPlaced lists them, as HorizontalPodAutoscalers. nil: none.
+	// WorkloadTypes are declarations of further types that a Splitter divides. Types to which they refer, and types with
+	// a podSelector, are placed with the workloads, in addition to Others. Objects of a type with a scaleTarget and the
+	// division None are not placed: the condition DependentsPlaced lists them, as HorizontalPodAutoscalers. nil: none.
 	WorkloadTypes []v1alpha1.WorkloadTypeSpec
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims, Services, Ingresses and NetworkPolicies.
@@ -178,6 +179,9 @@ func (c *Controller) Start(ctx context.Context) error {
 func (c *Controller) watch(k *kind) {
 	opts := loop.ObjectsOptions{
 		Packed: true, Strip: stripOther(k.gvr.GroupResource()), Indexed: true, Flows: c.all, Changed: func(key types.NamespacedName) { c.otherChanged(k, key) },
+	}
+	if k.selects != nil {
+		opts.Strip = stripDeclared(k.selects)
 	}
 	if k.divided {
 		opts.Strip, opts.Changed = stripDeclared(k.of), func(key types.NamespacedName) { c.workloadChanged(k, key) }
@@ -355,13 +359,12 @@ func (c *Controller) followers(namespace string, ws ...workload) {
 					c.routeChanged(key, c.index.secretsOf(key))
 				}
 			}
-		case resource == networkPolicies, resource.String() == services:
+		case resource == networkPolicies, resource.String() == services, k.selects != nil:
 			c.addAll(k, namespace)
-		case resource.Group != "":
 		default:
 			for _, w := range ws {
 				for ref := range w.refs {
-					if ref.resource == k.gvr.Resource {
+					if ref.resource == resource.String() {
 						c.add(k, types.NamespacedName{Namespace: namespace, Name: ref.name})
 					}
 				}

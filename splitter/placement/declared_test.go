@@ -5,6 +5,7 @@ package placement_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -69,6 +70,53 @@ func TestDeclaredTypes(t *testing.T) {
 		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
 		w.create(engines.GroupVersion().WithResource("scalers"), "{apiVersion: example.org/v1, kind: Scaler, metadata: {name: s}, spec: {target: {name: x}}}")
 		require.Equal(t, "False Undivided Scaler s (of Engine x)"+notDivided, w.dependentsPlaced("all"))
+	})
+}
+
+// An object of a custom type is placed with the workloads that refer to it by a declared path, and an object of a type with
+// a podSelector with the workloads whose pods it selects. It leaves their clusters with them.
+func TestDeclaredDependents(t *testing.T) {
+	var specs []v1alpha1.WorkloadTypeSpec
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`
+- resource: {group: example.org, version: v1, resource: engines, kind: Engine}
+  division: EveryCluster
+  templates: [spec.pod]
+  references: [{path: 'spec.checks[*].name', resource: checks, group: example.org, version: v1}, {path: spec.more, resource: checks, group: example.org, version: v1}]
+- resource: {group: example.org, version: v1, resource: monitors, kind: Monitor}
+  division: None
+  podSelector: spec.selector
+`), &specs))
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		for plural, kind := range map[string]string{"engines": "Engine", "checks": "Check", "monitors": "Monitor"} {
+			require.NoError(t, w.AddCRD(typeDefinition(plural, kind)))
+		}
+		w.startPlacement(placement.Options{WorkloadTypes: specs}, cluster("a"), cluster("b"))
+		w.policy("all", "{dependents: true, maxClusters: 1}")
+		version := schema.GroupVersion{Group: "example.org", Version: "v1"}
+		checks, monitors, engines := version.WithResource("checks"), version.WithResource("monitors"), version.WithResource("engines")
+		for _, name := range []string{"one", "two", "three", "other"} {
+			w.create(checks, "{apiVersion: example.org/v1, kind: Check, metadata: {name: "+name+"}}")
+		}
+		for name, selector := range map[string]string{"labels": "{app: x}", "expressions": "{matchExpressions: [{key: app, operator: Exists}]}", "all": "{}", "none": "x", "another": "{matchLabels: {app: z}}"} {
+			w.create(monitors, "{apiVersion: example.org/v1, kind: Monitor, metadata: {name: "+name+"}, spec: {selector: "+selector+"}}")
+		}
+		w.create(engines, `{apiVersion: example.org/v1, kind: Engine, metadata: {name: x}, spec: {checks: [{name: one}, {name: two}], more: three, pod: {metadata: {labels: {app: x}}}}}`)
+		w.rest()
+		at := w.annotation(engines, "x", "placement")
+		require.Len(t, at, 1)
+		w.everywhere(checks, map[string]string{"one": at, "two": at, "three": at, "other": "NONE"})
+		w.everywhere(monitors, map[string]string{"labels": at, "expressions": at, "all": at, "none": "NONE", "another": "NONE"})
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+
+		w.patch(engines, "x", `{"spec":{"checks":[{"name":"two"}],"pod":{"metadata":{"labels":{"app":"z"}}}}}`)
+		time.Sleep(10 * time.Minute)
+		w.everywhere(checks, map[string]string{"one": "NONE", "two": at, "three": at, "other": "NONE"})
+		w.everywhere(monitors, map[string]string{"labels": "NONE", "expressions": at, "all": at, "none": "NONE", "another": at})
+		w.remove(engines, "x")
+		time.Sleep(10 * time.Minute)
+		w.everywhere(checks, map[string]string{"two": "NONE", "three": "NONE"})
+		w.everywhere(monitors, map[string]string{"all": "NONE", "another": "NONE"})
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/selector"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	declared "github.com/atoll-dev/atoll/splitter/workload"
@@ -179,8 +180,8 @@ func (x *index) placedBy(policy types.NamespacedName) (list []workload) {
 
 // follows returns the clusters of all workloads that an object follows: they or their ServiceAccounts refer to it, or it
 // selects their pods.
-func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstructured) (clusters []string) {
-	leads := leadersOf(resource, obj)
+func (x *index) follows(k *kind, obj *unstructured.Unstructured) (clusters []string) {
+	resource, leads := k.gvr.GroupResource(), k.leadersOf(obj)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	namespace := obj.GetNamespace()
@@ -204,23 +205,25 @@ func (x *index) follows(resource schema.GroupResource, obj *unstructured.Unstruc
 	return slices.Compact(clusters)
 }
 
-// leadersOf returns a func that reports whether the pods of a workload refer to an object, or the object selects them.
-func leadersOf(resource schema.GroupResource, obj *unstructured.Unstructured) func(workload) bool {
+// leadersOf returns a func that reports whether a workload or its pods refer to an object, or the object selects the pods.
+func (k *kind) leadersOf(obj *unstructured.Unstructured) func(workload) bool {
+	resource := k.gvr.GroupResource()
+	ref := reference{resource.String(), obj.GetName()}
+	selects := labels.Nothing()
 	switch {
+	case k.selects != nil:
+		if content := k.selects.PodSelector(obj); content != nil {
+			selects = selector.Read(content)
+		}
 	case resource == networkPolicies:
-		selector := podSelector(obj)
-		return func(w workload) bool { return w.runs(selected(selector)) }
-	case resource.Group != "": // pods refer only to the core group
-		return func(workload) bool { return false }
+		selects = podSelector(obj)
+	case resource == schema.GroupResource{Resource: services}:
+		of := serviceSelector(obj)
+		return func(w workload) bool {
+			return w.refs[ref] || w.runs(func(pods map[string]string) bool { return matches(of, pods) })
+		}
 	}
-	ref := reference{resource.Resource, obj.GetName()}
-	var selector map[string]string
-	if resource.Resource == services {
-		selector = serviceSelector(obj)
-	}
-	return func(w workload) bool {
-		return w.refs[ref] || w.runs(func(pods map[string]string) bool { return matches(selector, pods) })
-	}
+	return func(w workload) bool { return w.refs[ref] || w.runs(selected(selects)) }
 }
 
 // selected returns a func that reports whether a selector matches the labels of pods.

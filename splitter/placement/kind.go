@@ -17,6 +17,7 @@ import (
 type kind struct {
 	gvr     schema.GroupVersionResource
 	of      *declared.Type // nil if the resource is not divided
+	selects *declared.Type // of a declared type whose objects select pods; nil for others
 	number  int
 	divided bool
 	objects *loop.Objects
@@ -38,8 +39,8 @@ func (opts Options) Resources() (workloads, others []schema.GroupVersionResource
 	return workloads, others
 }
 
-// kinds returns the kinds of the objects to place, without caches, and all declared types. It fails if a resource is
-// listed twice or a declaration cannot be read.
+// kinds returns the kinds of the objects to place, without caches, and all declared types. The types whose objects follow
+// workloads, by a declaration, are among them. It fails if a resource is listed twice or a declaration cannot be read.
 func (opts Options) kinds() (kinds []*kind, listed []*declared.Type, err error) {
 	workloads, others := opts.Resources()
 	seen := map[schema.GroupResource]bool{}
@@ -64,6 +65,19 @@ func (opts Options) kinds() (kinds []*kind, listed []*declared.Type, err error) 
 	}
 	for _, gvr := range others {
 		add(gvr, nil)
+	}
+	for _, of := range listed {
+		if of.SelectsPods() && !seen[of.Resource().GroupResource()] {
+			add(of.Resource(), nil)
+			kinds[len(kinds)-1].selects = of
+		}
+	}
+	for _, of := range listed {
+		for _, gvr := range of.Referenced() {
+			if !seen[gvr.GroupResource()] {
+				add(gvr, nil)
+			}
+		}
 	}
 	return kinds, listed, err
 }

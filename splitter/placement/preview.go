@@ -175,7 +175,7 @@ func (o Observed) decide(ps *policies, x *index, kinds []*kind, k *kind, obj *un
 	if k.divided {
 		f.occupied = union(f.before.clusters, x.clustersOf(obj.GetUID()))
 	} else {
-		f.follows = x.follows(k.gvr.GroupResource(), obj)
+		f.follows = x.follows(k, obj)
 		f.fresh = !slices.ContainsFunc(kinds, func(other *kind) bool { return other.leads(k) && o.Objects[other.gvr] == nil })
 	}
 	stay := decision{f, state{clusters: f.present(), by: f.before.by, division: f.before.division}}

@@ -113,7 +113,7 @@ func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured
 		f.occupied, f.held = union(f.before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
 		f.occupied, f.fresh = f.before.clusters, c.fresh(k)
-		f.follows = c.index.follows(k.gvr.GroupResource(), obj)
+		f.follows = c.index.follows(k, obj)
 	}
 	return f, nil
 }

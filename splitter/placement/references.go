@@ -9,7 +9,8 @@ import (
 	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// reference names an object that a pod refers to in its own namespace.
+// reference names an object that a workload or its pods refer to in their own namespace. The resource has the form
+// RESOURCE.GROUP.
 type reference struct{ resource, name string }
 
 // The core resources that pods refer to.

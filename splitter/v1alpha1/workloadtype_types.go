@@ -45,7 +45,7 @@ type WorkloadTypeSpec struct {
 	// cluster gets a shard with a part of the replicas), EveryCluster (each
 	// cluster gets a shard with the same spec), OneCluster (one cluster gets a
 	// shard) or None (no cluster gets one: the type is declared only for its
-	// scaleTarget).
+	// scaleTarget or podSelector).
 	//
 	// +optional
 	// +kubebuilder:default=Replicas
@@ -103,6 +103,15 @@ type WorkloadTypeSpec struct {
 	//
 	// +optional
 	ScaleTarget *WorkloadScaleTarget `json:"scaleTarget,omitempty"`
+
+	// PodSelector is the path of a selector of pods: a LabelSelector, or a map of
+	// labels. It declares that the objects of the type, such as PodMonitors,
+	// follow the workloads whose pods they select: with a policy that has
+	// dependents, each cluster of the workload gets the whole object. It is
+	// possible with the division None, without a scaleTarget.
+	//
+	// +optional
+	PodSelector FieldPath `json:"podSelector,omitempty"`
 }
 
 // FieldPath is the path of a field: the names of fields joined by dots, ["a.b"]
@@ -175,17 +184,41 @@ const (
 )
 
 // WorkloadReference is a field with the name of an object in the same namespace.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.group) == has(self.version)",message="set group and version together"
+// +kubebuilder:validation:XValidation:rule="has(self.group) || self.resource in ['configmaps', 'persistentvolumeclaims', 'secrets', 'serviceaccounts', 'services']",message="without a group, resource is configmaps, persistentvolumeclaims, secrets, serviceaccounts or services"
 type WorkloadReference struct {
 	// Path is the path of the name.
 	Path FieldPath `json:"path"`
 
-	// Resource is the type of the object.
+	// Resource is the type of the object: without a group configmaps,
+	// persistentvolumeclaims, secrets, serviceaccounts or services, with a group
+	// the plural name in lower case, such as analysistemplates.
 	Resource ReferencedResource `json:"resource"`
+
+	// Group is the API group of a type outside of the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Group string `json:"group,omitempty"`
+
+	// Version is the version in which the objects are read. It is set if the
+	// group is.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Version string `json:"version,omitempty"`
 }
 
-// ReferencedResource is a type of the core group.
+// ReferencedResource is the plural name of a type in lower case.
 //
-// +kubebuilder:validation:Enum=configmaps;persistentvolumeclaims;secrets;serviceaccounts;services
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 type ReferencedResource string
 
 // WorkloadStatusPaths declares the status of a type. All paths begin with

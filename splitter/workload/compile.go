@@ -92,8 +92,11 @@ func (c *compiler) identity(s *v1alpha1.WorkloadTypeSpec) {
 	}
 	oneOf(c, "division", s.Division, v1alpha1.DivideReplicas, v1alpha1.DivideEveryCluster, v1alpha1.DivideOneCluster, v1alpha1.DivideNone)
 	oneOf(c, "scaleDown", s.ScaleDown, v1alpha1.ScaleDownAny, v1alpha1.ScaleDownUnreadyFirst)
-	if s.Division == v1alpha1.DivideNone && s.ScaleTarget == nil {
-		c.fault("division", "is None, and there is no scaleTarget, so the declaration declares nothing")
+	if s.Division == v1alpha1.DivideNone && s.ScaleTarget == nil && s.PodSelector == "" {
+		c.fault("division", "is None, and there is neither scaleTarget nor podSelector, so the declaration declares nothing")
+	}
+	if s.PodSelector != "" && (s.Division != v1alpha1.DivideNone || s.ScaleTarget != nil) {
+		c.fault("podSelector", "is set; accepted: only with the division None and without scaleTarget")
 	}
 }
 
@@ -134,6 +137,9 @@ func (c *compiler) fields(t *Type) {
 	if s.Replicas != "" {
 		t.replicas = c.field("replicas", s.Replicas, false)
 	}
+	if s.PodSelector != "" {
+		t.podSelector = c.field("podSelector", s.PodSelector, false)
+	}
 	if s.Selector != "" {
 		t.selector = c.field("selector", s.Selector, false)
 	}
@@ -150,8 +156,17 @@ func (c *compiler) fields(t *Type) {
 	if c.atMost("references", len(s.References), maxReferences) {
 		for i, r := range s.References {
 			name := fmt.Sprintf("references[%d]", i)
-			oneOf(c, name+".resource", r.Resource, "configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services")
-			t.references = append(t.references, reference{c.field(name+".path", r.Path, true), string(r.Resource)})
+			gvr := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: string(r.Resource)}
+			switch {
+			case (r.Group == "") != (r.Version == ""):
+				c.fault(name, "sets only one of group and version; accepted: both or neither")
+			case r.Group == "":
+				oneOf(c, name+".resource", r.Resource, "configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services")
+				gvr.Version = "v1"
+			case r.Resource == "" || strings.Contains(string(r.Resource), "/"):
+				c.fault(name+".resource", "is %q; accepted: a resource without subresource", string(r.Resource))
+			}
+			t.references = append(t.references, reference{c.field(name+".path", r.Path, true), gvr})
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ type Type struct {
 	selector    path
 	references  []reference
 	scaleTarget path
+	podSelector path
 
 	pods, ready, available, generation, health []string
 	folded                                     []Field
@@ -29,7 +29,7 @@ type Type struct {
 
 type reference struct {
 	path     path
-	resource string
+	resource schema.GroupVersionResource
 }
 
 // Field is a field of the status that is computed from the same field of the shards.
@@ -112,7 +112,7 @@ func Condition(obj *unstructured.Unstructured, of string) map[string]any {
 	return nil
 }
 
-// Roots returns the first two names of each path of the templates, the selector, the references and the scale target: for
+// Roots returns the first two names of each path of the templates, the selectors, the references and the scale target: for
 // spec.template it has template under the key spec. A cache that serves only these needs no other field but the metadata.
 func (t *Type) Roots() map[string][]string {
 	roots := map[string][]string{}
@@ -129,6 +129,7 @@ func (t *Type) Roots() map[string][]string {
 	}
 	add(t.selector)
 	add(t.scaleTarget)
+	add(t.podSelector)
 	return roots
 }
 
@@ -158,41 +159,71 @@ func (t *Type) TemplatePaths() (all [][]string) {
 // template, it returns the labels that the selector of the object requires.
 func (t *Type) PodLabels(obj *unstructured.Unstructured) (all []map[string]string) {
 	for _, template := range t.Templates(obj) {
-		if labels, _, _ := unstructured.NestedStringMap(template, "metadata", "labels"); len(labels) > 0 {
-			all = append(all, labels)
+		if pods, _, _ := unstructured.NestedStringMap(template, "metadata", "labels"); len(pods) > 0 {
+			all = append(all, pods)
 		}
 	}
 	if all != nil || t.selector == nil {
 		return all
 	}
 	t.selector.visit(obj.Object, func(v any) {
-		selector, _ := v.(map[string]any)
-		if labels, ok := selector["matchLabels"].(map[string]any); ok {
-			selector = labels
+		required, _ := v.(map[string]any)
+		if inner, ok := required["matchLabels"].(map[string]any); ok {
+			required = inner
 		}
-		labels := map[string]string{}
-		for name, v := range selector {
+		pods := map[string]string{}
+		for name, v := range required {
 			if text, ok := v.(string); ok {
-				labels[name] = text
+				pods[name] = text
 			}
 		}
-		if len(labels) > 0 {
-			all = append(all, maps.Clone(labels))
+		if len(pods) > 0 {
+			all = append(all, pods)
 		}
 	})
 	return all
 }
 
-// References calls f with the resource and the name of each object to which the declared references of an object lead.
-// The references of the pod templates are not among them.
+// References calls f with the resource, in the form RESOURCE.GROUP, and the name of each object to which the declared
+// references of an object lead. The references of the pod templates are not among them.
 func (t *Type) References(obj *unstructured.Unstructured, f func(resource, name string)) {
 	for _, r := range t.references {
 		r.path.visit(obj.Object, func(v any) {
 			if name, ok := v.(string); ok && name != "" {
-				f(r.resource, name)
+				f(r.resource.GroupResource().String(), name)
 			}
 		})
 	}
+}
+
+// Referenced returns the types outside of the core group to which the declared references lead, without duplicates.
+func (t *Type) Referenced() (all []schema.GroupVersionResource) {
+	for _, r := range t.references {
+		if r.resource.Group != "" && !slices.ContainsFunc(all, func(o schema.GroupVersionResource) bool { return o.GroupResource() == r.resource.GroupResource() }) {
+			all = append(all, r.resource)
+		}
+	}
+	return all
+}
+
+// SelectsPods reports whether objects of the type follow the workloads whose pods they select.
+func (t *Type) SelectsPods() bool { return t.podSelector != nil }
+
+// PodSelector returns the content of the LabelSelector of the pods that an object of the type selects; nil if it has none.
+// An empty one selects all pods of the namespace. The caller must not modify it.
+func (t *Type) PodSelector(obj *unstructured.Unstructured) (selector map[string]any) {
+	if t.podSelector == nil || obj == nil {
+		return nil
+	}
+	t.podSelector.visit(obj.Object, func(v any) {
+		selector, _ = v.(map[string]any)
+		_, byLabels := selector["matchLabels"]
+		_, byExpressions := selector["matchExpressions"]
+		if !byLabels && !byExpressions && len(selector) > 0 {
+			selector = map[string]any{"matchLabels": selector}
+		}
+	})
+	return selector
 }
 
 // Scales reports whether objects of the type scale workloads.
