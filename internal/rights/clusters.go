@@ -38,7 +38,9 @@ func Placement(workloads ...schema.GroupResource) *rbacv1.ClusterRole {
 	// They are not placed; the status of a policy lists them.
 	rules = append(rules,
 		rule(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "list", "watch"),
-		rule(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "list", "watch"))
+		rule(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "list", "watch"),
+		rule(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}, "list", "watch"),
+		rule(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, "list", "watch"))
 	return role("atoll-placement", rules...)
 }
 

@@ -68,6 +68,7 @@
 //   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload. A Splitter may
 //     divide the budgets: see splitter.DisruptionBudgets. The condition DependentsPlaced of a policy
 //     with Dependents lists the objects that are not divided.
+//   - That the rights of a ServiceAccount follow it. The condition DependentsPlaced lists its bindings.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

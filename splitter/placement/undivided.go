@@ -22,18 +22,21 @@ import (
 	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// undivided has the objects that belong to a workload and that the Controller does not place, because each cluster would
-// apply their numbers to its own part of the workload. Those with the Splitter's finalizer are divided. The status of a
-// policy lists the others.
+// undivided has the objects that belong to a workload and that the Controller does not place. Of some, each cluster would
+// apply the numbers to its own part of the workload; those with the Splitter's finalizer are divided. Others grant rights
+// to the ServiceAccounts of its pods. The status of a policy lists them.
 type undivided struct {
 	caches []*loop.Objects
 
 	mu sync.Mutex
-	of map[string]map[undividedID]belonging
+	of map[string]map[undividedID]belonging // by namespace; empty: objects without one
 }
 
 // undividedID identifies an object within its namespace.
-type undividedID struct{ kind, name string }
+type undividedID struct {
+	kind, name string
+	grants     bool // it grants rights
+}
 
 // belonging reports whether an object belongs to a workload.
 type belonging func(workload) bool
@@ -46,18 +49,22 @@ var (
 // undividedType is a type whose objects the Controller does not place.
 type undividedType struct {
 	schema.GroupVersionResource
-	kind  string
-	strip func(*unstructured.Unstructured)
-	read  func(*unstructured.Unstructured) belonging
+	kind   string
+	strip  func(*unstructured.Unstructured)
+	read   func(*unstructured.Unstructured) belonging
+	grants bool
 }
 
-// undividedTypes returns the types of undivided objects: PodDisruptionBudgets, HorizontalPodAutoscalers, and the declared
-// types whose objects scale workloads.
+// undividedTypes returns the types of undivided objects: PodDisruptionBudgets, HorizontalPodAutoscalers, the declared
+// types whose objects scale workloads, RoleBindings and ClusterRoleBindings.
 func undividedTypes(listed []*declared.Type) []undividedType {
-	all := []undividedType{{budgets.WithVersion("v1"), "PodDisruptionBudget", stripOther(budgets), limits}}
+	all := []undividedType{{GroupVersionResource: budgets.WithVersion("v1"), kind: "PodDisruptionBudget", strip: stripOther(budgets), read: limits}}
+	for _, t := range bindingTypes {
+		all = append(all, undividedType{GroupVersionResource: t.resource.WithVersion("v1"), kind: t.kind, strip: stripBinding, read: binds, grants: true})
+	}
 	for _, of := range append(slices.Clone(listed), declared.BuiltinType(autoscalers.Resource)) {
 		if of.Scales() {
-			all = append(all, undividedType{of.Resource(), of.GroupKind().Kind, stripDeclared(of), scales(of)})
+			all = append(all, undividedType{GroupVersionResource: of.Resource(), kind: of.GroupKind().Kind, strip: stripDeclared(of), read: scales(of)})
 		}
 	}
 	return all
@@ -96,8 +103,12 @@ func (c *Controller) newUndivided(placed map[schema.GroupResource]bool, listed [
 				if obj, ok := cache.Get(key); ok && !foreign(obj, true) && !slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer) {
 					belongs = t.read(obj)
 				}
-				u.set(key.Namespace, undividedID{t.kind, key.Name}, belongs)
-				c.policiesIn(key.Namespace)
+				u.set(key.Namespace, undividedID{t.kind, key.Name, t.grants}, belongs)
+				if key.Namespace == "" {
+					c.allPolicies()
+				} else {
+					c.policiesIn(key.Namespace)
+				}
 			},
 		})
 		u.caches = append(u.caches, cache)
@@ -123,11 +134,11 @@ func (u *undivided) set(namespace string, id undividedID, belongs belonging) {
 	}
 }
 
-// any reports whether a namespace has such objects.
+// any reports whether there are such objects for the workloads of a namespace.
 func (u *undivided) any(namespace string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return len(u.of[namespace]) > 0
+	return len(u.of[namespace]) > 0 || len(u.of[""]) > 0
 }
 
 // err returns why the objects are not all known; nil if they are. The API server may not serve all types: it has no
@@ -141,9 +152,10 @@ func (u *undivided) err() error {
 	return nil
 }
 
-// belonging returns the objects that belong to one of the workloads, sorted, each with its workload. policy is the
-// namespace of the policy. If it is empty, the names have their namespaces.
-func (u *undivided) belonging(policy string, workloads []workload) (list []string) {
+// belonging returns the objects that belong to one of the workloads, sorted, each with its workload: those whose numbers are
+// not divided, and those that grant rights. policy is the namespace of the policy. If it is empty, the names have their
+// namespaces.
+func (u *undivided) belonging(policy string, workloads []workload) (numbers, grants []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, w := range workloads {
@@ -151,14 +163,27 @@ func (u *undivided) belonging(policy string, workloads []workload) (list []strin
 		if policy == "" {
 			prefix = w.in + "/"
 		}
-		for id, belongs := range u.of[w.in] {
-			if belongs(w) {
-				list = append(list, fmt.Sprintf("%s %s%s (of %s %s%s)", id.kind, prefix, id.name, w.identity.kind.Kind, prefix, w.identity.name))
+		for _, namespace := range []string{w.in, ""} {
+			for id, belongs := range u.of[namespace] {
+				if !belongs(w) {
+					continue
+				}
+				name := id.name
+				if namespace != "" {
+					name = prefix + name
+				}
+				text := fmt.Sprintf("%s %s (of %s %s%s)", id.kind, name, w.identity.kind.Kind, prefix, w.identity.name)
+				if id.grants {
+					grants = append(grants, text)
+				} else {
+					numbers = append(numbers, text)
+				}
 			}
 		}
 	}
-	slices.Sort(list)
-	return list
+	slices.Sort(numbers)
+	slices.Sort(grants)
+	return numbers, grants
 }
 
 // dependentsPlaced returns the condition DependentsPlaced of a policy that places dependents. While workloads or objects
@@ -169,8 +194,8 @@ func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 	switch before := declared.Condition(obj, string(v1alpha1.ConditionDependentsPlaced)); {
 	case apierrors.IsForbidden(unread), unread == nil && workloads:
 		workloads := c.index.placedBy(loop.KeyOf(obj))
-		left := c.undivided.belonging(obj.GetNamespace(), workloads)
-		return []any{dependentsVerdict(obj, left, unread)}
+		numbers, grants := c.undivided.belonging(obj.GetNamespace(), workloads)
+		return []any{dependentsVerdict(obj, numbers, grants, unread)}
 	case before != nil:
 		return []any{before}
 	default:
@@ -178,21 +203,35 @@ func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 	}
 }
 
-// dependentsVerdict returns the condition DependentsPlaced of a policy that places dependents. left are the objects that
-// are not placed, and err is why they may not be read.
-func dependentsVerdict(obj *unstructured.Unstructured, left []string, err error) map[string]any {
-	const few = 10
+// dependentsVerdict returns the condition DependentsPlaced of a policy that places dependents. numbers and grants are the
+// objects that are not placed, and err is why they may not be read.
+func dependentsVerdict(obj *unstructured.Unstructured, numbers, grants []string, err error) map[string]any {
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, "every object that belongs to the workloads is placed with them"
 	switch {
 	case err != nil:
 		status, reason, message = metav1.ConditionUnknown, v1alpha1.ReasonPending, "the objects that are not placed are not known: "+err.Error()
-	case len(left) > 0:
-		more := ""
-		if len(left) > few {
-			left, more = left[:few], fmt.Sprintf(", and %d more", len(left)-few)
-		}
+	case len(numbers) > 0 || len(grants) > 0:
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonUndivided
-		message = strings.Join(left, ", ") + more + ": they are in no cluster, because their numbers are not divided: create one for the shard in each cluster"
+		if len(numbers) == 0 {
+			reason = v1alpha1.ReasonRightsNotPlaced
+		}
+		var parts []string
+		if len(numbers) > 0 {
+			parts = append(parts, few(numbers)+": they are in no cluster, because their numbers are not divided: create one for the shard in each cluster")
+		}
+		if len(grants) > 0 {
+			parts = append(parts, few(grants)+": they are in no cluster, because they grant rights: grant these rights to the ServiceAccounts in each cluster")
+		}
+		message = strings.Join(parts, "; ")
 	}
 	return condition(obj, v1alpha1.ConditionDependentsPlaced, status, reason, message)
+}
+
+// few joins the first ten texts and the number of the others.
+func few(list []string) string {
+	const most = 10
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -163,6 +164,43 @@ func TestUndividedTypesThatAreOthers(t *testing.T) {
 		w.policy("all", "{dependents: true}")
 		w.create(deployments, deployment("web", 4, ""))
 		w.budget("web", "selector: {matchLabels: {app: web}}")
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+	})
+}
+
+// The status of a policy lists the bindings that grant rights to the ServiceAccounts of its workloads. They are not placed.
+func TestBindingsAreReported(t *testing.T) {
+	const grants = ": they are in no cluster, because they grant rights: grant these rights to the ServiceAccounts in each cluster"
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.startPlacement(placement.Options{}, cluster("a"), cluster("b"))
+		w.policy("all", "{dependents: true}")
+		w.create(deployments, deployment("web", 4, ", serviceAccountName: robot"))
+		group := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+		bindings, clusterBindings := group.WithResource("rolebindings"), group.WithResource("clusterrolebindings")
+		bind := func(kind, name, subject string) string {
+			return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: %s, metadata: {name: %s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [%s]}", kind, name, subject)
+		}
+		account := func(namespace, name string) string {
+			return fmt.Sprintf("{kind: ServiceAccount, namespace: %s, name: %s}", namespace, name)
+		}
+		w.create(bindings, bind("RoleBinding", "group", "{kind: Group, apiGroup: rbac.authorization.k8s.io, name: robot}"))
+		w.create(bindings, bind("RoleBinding", "other", account("default", "other")))
+		w.create(bindings, bind("RoleBinding", "elsewhere", account("elsewhere", "robot")))
+		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
+		w.create(bindings, bind("RoleBinding", "reads", account("default", "other")+", "+account("default", "robot")))
+		require.Equal(t, "False RightsNotPlaced RoleBinding reads (of Deployment web)"+grants, w.dependentsPlaced("all"))
+		data := unstructuredOf(t, bind("ClusterRoleBinding", "lists", account("default", "robot")))
+		_, err := w.api.Dynamic().Resource(clusterBindings).Create(t.Context(), data, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "False RightsNotPlaced ClusterRoleBinding lists (of Deployment web), RoleBinding reads (of Deployment web)"+grants, w.dependentsPlaced("all"))
+		w.budget("web", "selector: {matchLabels: {app: web}}")
+		require.Equal(t, "False Undivided PodDisruptionBudget web (of Deployment web)"+notDivided+"; ClusterRoleBinding lists (of Deployment web), RoleBinding reads (of Deployment web)"+grants, w.dependentsPlaced("all"))
+		require.Equal(t, "NONE", w.targets(bindings, "reads"))
+
+		w.remove(budgets, "web")
+		w.remove(bindings, "reads")
+		require.NoError(t, w.api.Dynamic().Resource(clusterBindings).Delete(t.Context(), "lists", metav1.DeleteOptions{}))
 		require.Equal(t, allPlaced, w.dependentsPlaced("all"))
 	})
 }

@@ -29,7 +29,9 @@ const (
 	// placed with them.
 	//
 	//   - True: they are (reason Complete).
-	//   - False: the message lists objects that are in no cluster (Undivided).
+	//   - False: the message lists objects that are in no cluster, because their
+	//     numbers are not divided (Undivided), or because they grant rights to
+	//     ServiceAccounts (RightsNotPlaced). With both, the reason is Undivided.
 	//   - Unknown: objects may not be read (Pending).
 	ConditionDependentsPlaced ConditionType = "DependentsPlaced"
 )
@@ -60,6 +62,9 @@ const (
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
 	// all clusters of the workload together, and no splitter divides them.
 	ReasonUndivided ConditionReason = "Undivided"
+	// ReasonRightsNotPlaced: RoleBindings or ClusterRoleBindings grant rights to
+	// the ServiceAccounts of workloads, and are not placed.
+	ReasonRightsNotPlaced ConditionReason = "RightsNotPlaced"
 	// ReasonPending: nothing was observed yet.
 	ReasonPending ConditionReason = "Pending"
 )
