@@ -195,6 +195,9 @@ func fireSplitter(ctx context.Context, o *splitter.Observer) {
 	o.Divided(ctx, splitter.DividedEvent{Kind: "Deployment", Parent: object, Written: []string{"secret-1", "secret-2"}, Removed: []string{"secret-3"}})
 	o.Divided(ctx, splitter.DividedEvent{Kind: "Deployment", Parent: object, Err: errSecret})
 	o.Cluster(ctx, splitter.ClusterEvent{Cluster: "secret", Err: errSecret})
+	if o.Reported != nil { // no metric counts it
+		o.Reported(ctx, splitter.ReportedEvent{Kind: "Deployment", Parent: object, Message: "secret"})
+	}
 }
 
 func fireWAL(_ context.Context, o *wal.Observer) {
