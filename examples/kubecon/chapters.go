@@ -13,17 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
 func (s *story) targets() dynamic.ResourceInterface {
-	return s.upstream.Dynamic().Resource(syncTargets)
+	return s.Upstream.Dynamic().Resource(syncTargets)
 }
 
 // attachTwo registers two clusters, and waits until the upstream serves Deployments.
 func (s *story) attachTwo(ctx context.Context) error {
 	for i, weight := range []string{"2", "3"} {
-		if err := s.attach(ctx, s.clusters[i], weight); err != nil {
+		if err := s.attach(ctx, s.Clusters[i], weight); err != nil {
 			return err
 		}
 	}
@@ -48,12 +49,12 @@ func (s *story) attachTwo(ctx context.Context) error {
 	})
 }
 
-func (s *story) attach(ctx context.Context, c *cluster, weight string) error {
-	s.weights[c.name] = weight
-	if _, err := s.targets().Create(ctx, newSyncTarget(c.name, weight, c.data), metav1.CreateOptions{FieldManager: "kubectl"}); err != nil {
+func (s *story) attach(ctx context.Context, c *stage.Cluster, weight string) error {
+	s.weights[c.Name] = weight
+	if _, err := s.targets().Create(ctx, newSyncTarget(c.Name, weight, c.Data), metav1.CreateOptions{FieldManager: "kubectl"}); err != nil {
 		return err
 	}
-	s.out.command("kubectl create -f "+c.name+".yaml", "synctarget.workload.kcp.io/"+c.name+" created")
+	s.out.command("kubectl create -f "+c.Name+".yaml", "synctarget.workload.kcp.io/"+c.Name+" created")
 	s.control.attach(c)
 	return nil
 }
@@ -131,7 +132,7 @@ func (s *story) divide(ctx context.Context) error {
 func (s *story) fail(ctx context.Context) error {
 	s.out.note("cluster-2 becomes unreachable. For %s its last known replicas still count; then they are rescheduled.", s.grace)
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": replicas}, 1, func() error {
-		s.clusters[1].link.cut(true)
+		s.Clusters[1].Link.Cut(true)
 		return nil
 	})
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *story) fail(ctx context.Context) error {
 func (s *story) comeBack(ctx context.Context) error {
 	s.out.note("cluster-2 is reachable again. Its leftovers are deleted; %s later replicas move back, a few at a time.", rejoin)
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": 6, "cluster-2": 9}, 0, func() error {
-		s.clusters[1].link.cut(false)
+		s.Clusters[1].Link.Cut(false)
 		return nil
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *story) comeBack(ctx context.Context) error {
 
 func (s *story) join(ctx context.Context) error {
 	lowest, err := s.become(ctx, map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7}, 0, func() error {
-		return s.attach(ctx, s.clusters[2], "4")
+		return s.attach(ctx, s.Clusters[2], "4")
 	})
 	if err != nil {
 		return err
@@ -186,18 +187,18 @@ func (s *story) remove(ctx context.Context) error {
 	if _, err := s.mirror.next(ctx, "the end of the Deployment", func(now state) bool { return len(now) == 0 }); err != nil {
 		return err
 	}
-	for _, c := range s.clusters {
+	for _, c := range s.Clusters {
 		switch n, err := readyIn(ctx, c); {
 		case err != nil:
-			return fmt.Errorf("replicas of %s: %w", c.name, err)
+			return fmt.Errorf("replicas of %s: %w", c.Name, err)
 		case n != 0:
-			return fmt.Errorf("%s still has %d replicas", c.name, n)
+			return fmt.Errorf("%s still has %d replicas", c.Name, n)
 		}
-		if err := s.delete(ctx, s.targets(), c.name); err != nil {
+		if err := s.delete(ctx, s.targets(), c.Name); err != nil {
 			return err
 		}
-		delete(s.weights, c.name)
-		s.out.command("kubectl delete synctarget "+c.name, `synctarget.workload.kcp.io "`+c.name+`" deleted`)
+		delete(s.weights, c.Name)
+		s.out.command("kubectl delete synctarget "+c.Name, `synctarget.workload.kcp.io "`+c.Name+`" deleted`)
 	}
 	s.out.note("Nothing is left of it, upstream or in any cluster.")
 	return nil
@@ -221,8 +222,8 @@ func (s *story) delete(ctx context.Context, c dynamic.ResourceInterface, name st
 func (s *story) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
-	for _, c := range s.clusters {
-		c.link.cut(false)
+	for _, c := range s.Clusters {
+		c.Link.Cut(false)
 	}
 	if s.created {
 		if err := s.delete(ctx, s.mirror.deployments, workload); err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/syncer"
@@ -84,8 +85,8 @@ func (c *control) run(ctx context.Context) error {
 }
 
 // attach lets the upstream import types from a cluster.
-func (c *control) attach(to *cluster) {
+func (c *control) attach(to *stage.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attached = append(c.attached, crds.Target{Name: to.name, API: to.conn})
+	c.attached = append(c.attached, crds.Target{Name: to.Name, API: to.Conn})
 }

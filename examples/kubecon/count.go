@@ -13,12 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
 // counter reads the number of ready replicas from the clusters, not from the upstream.
 type counter struct {
-	clusters []*cluster
+	clusters []*stage.Cluster
 	out      *narrator
 	begin    time.Time
 
@@ -77,10 +78,10 @@ func (c *counter) sample(ctx context.Context) {
 		counts[i] = n
 		switch {
 		case n < 0:
-			where = append(where, at.name+" is cut off")
+			where = append(where, at.Name+" is cut off")
 		case n > 0:
 			total += n
-			where = append(where, fmt.Sprintf("%s %d", at.name, n))
+			where = append(where, fmt.Sprintf("%s %d", at.Name, n))
 		}
 	}
 	if line := strings.Join(where, ", "); line != c.before {
@@ -92,11 +93,11 @@ func (c *counter) sample(ctx context.Context) {
 }
 
 // readyIn returns the number of ready replicas in a cluster, or -1 if the cluster is cut off.
-func readyIn(ctx context.Context, c *cluster) (int, error) {
-	if c.link.isCut() {
+func readyIn(ctx context.Context, c *stage.Cluster) (int, error) {
+	if c.Link.IsCut() {
 		return -1, nil
 	}
-	obj, err := c.conn.Dynamic().Resource(deployments).Namespace(namespace).Get(ctx, splitter.ShardName(workload, c.name), metav1.GetOptions{})
+	obj, err := c.Conn.Dynamic().Resource(deployments).Namespace(namespace).Get(ctx, splitter.ShardName(workload, c.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

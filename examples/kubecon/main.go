@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 	"github.com/atoll-dev/atoll/internal/ending"
 )
 
@@ -57,30 +58,30 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // start starts or opens the API servers that the arguments select, and runs the story on them.
 func start(ctx context.Context, a arguments, out *narrator) (err error) {
 	if len(a.kubeconfigs) > 0 {
-		stage, err := open(a.kubeconfigs, a.grace)
+		on, err := stage.Open(a.kubeconfigs)
 		if err != nil {
 			return err
 		}
-		defer stage.close()
-		return tell(ctx, stage, out)
+		defer on.Close()
+		return tell(ctx, play{Stage: on, grace: a.grace}, out)
 	}
-	m, err := listen(ctx)
+	m, err := stage.Listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	stage, err := open(m.files, a.grace)
+	defer m.Close()
+	on, err := stage.Open(m.Files)
 	if err != nil {
 		return err
 	}
-	defer stage.close()
+	defer on.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	stage.script = newScript()
-	controllers := m.control(ctx, stage.script)
+	script := newScript()
+	controllers := runClusters(ctx, m, script)
 	defer func() {
 		cancel()
 		err = errors.Join(err, controllers())
 	}()
 	out.say("API servers in memory. With real clusters: make demo-kubecon, or -kubeconfig NAME=PATH for your own.")
-	return tell(ctx, stage, out)
+	return tell(ctx, play{Stage: on, script: script, grace: a.grace}, out)
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"flag"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/examples/internal/stage"
+	"github.com/atoll-dev/atoll/region"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,7 +56,7 @@ func TestStory(t *testing.T) {
 	requireTables(t, stdout.String())
 	svg, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	requireXML(t, string(svg))
+	require.NoError(t, xml.Unmarshal(svg, new(struct{})))
 	require.Equal(t, 3, strings.Count(string(svg), ` d="M`), "the curves of three clusters")
 	require.Regexp(t, `(?m)^ +[0-9.]+s +6  ######  +cluster-1 6, cluster-2 is cut off$`, stdout.String())
 }
@@ -87,37 +91,37 @@ func (c *canceler) Write(p []byte) (int, error) {
 
 // An interrupted story removes its objects, also if a cluster is cut off.
 func TestInterrupted(t *testing.T) {
-	m, err := listen(t.Context())
+	m, err := stage.Listen(t.Context())
 	require.NoError(t, err)
-	defer m.close()
-	stage, err := open(m.files, defaultGrace)
+	defer m.Close()
+	on, err := stage.Open(m.Files)
 	require.NoError(t, err)
-	defer stage.close()
+	defer on.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stage.script = newScript()
-	controllers := m.control(ctx, stage.script)
+	script := newScript()
+	controllers := runClusters(ctx, m, script)
 	out := &canceler{at: "cluster-2 is cut off", cancel: cancel}
-	require.ErrorContains(t, tell(ctx, stage, &narrator{w: out}), "chapter 3, A cluster fails: ")
+	require.ErrorContains(t, tell(ctx, play{Stage: on, script: script, grace: defaultGrace}, &narrator{w: out}), "chapter 3, A cluster fails: ")
 	require.NoError(t, controllers())
 	require.NotContains(t, out.String(), "It comes back")
 
-	list, err := stage.upstream.Dynamic().Resource(syncTargets).List(t.Context(), metav1.ListOptions{})
+	list, err := on.Upstream.Dynamic().Resource(syncTargets).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
-	for _, conn := range []*cluster{{conn: stage.upstream}, stage.clusters[0], stage.clusters[1], stage.clusters[2]} {
-		list, err := conn.conn.Dynamic().Resource(deployments).List(t.Context(), metav1.ListOptions{})
+	for _, conn := range []*region.Conn{on.Upstream, on.Clusters[0].Conn, on.Clusters[1].Conn, on.Clusters[2].Conn} {
+		list, err := conn.Dynamic().Resource(deployments).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Empty(t, list.Items)
 	}
 }
 
 func TestUsage(t *testing.T) {
-	m, err := listen(t.Context())
+	m, err := stage.Listen(t.Context())
 	require.NoError(t, err)
-	defer m.close()
+	defer m.Close()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, m.files[0].data, 0o600))
+	require.NoError(t, os.WriteFile(path, m.Files[0].Data, 0o600))
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -139,31 +143,4 @@ func TestUsage(t *testing.T) {
 			require.Empty(t, stdout.String())
 		})
 	}
-}
-
-// A cut link accepts no connection, and closes its open connections.
-func TestLink(t *testing.T) {
-	m, err := listen(t.Context())
-	require.NoError(t, err)
-	defer m.close()
-	l, data, err := newLink(m.files[1].data)
-	require.NoError(t, err)
-	defer l.close()
-	conn, err := connect(kubeconfig{"cluster-1", data})
-	require.NoError(t, err)
-	defer conn.Close()
-	ask := func() error {
-		_, err := conn.Dynamic().Resource(deployments).List(t.Context(), metav1.ListOptions{})
-		return err
-	}
-	require.NoError(t, ask())
-	watch, err := conn.Dynamic().Resource(deployments).Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	defer watch.Stop()
-	l.cut(true)
-	for range watch.ResultChan() { //nolint:revive // until it is closed
-	}
-	require.Error(t, ask())
-	l.cut(false)
-	require.NoError(t, ask())
 }

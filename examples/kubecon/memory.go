@@ -13,38 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/region/regiontest"
 )
-
-// memory is a set of API servers within this process.
-type memory struct {
-	servers []*regiontest.Server
-	files   kubeconfigs
-}
-
-// listen starts an upstream and three clusters. They run until close, not until ctx ends.
-func listen(ctx context.Context) (*memory, error) {
-	ctx = context.WithoutCancel(ctx)
-	m := &memory{}
-	for _, name := range names() {
-		server := regiontest.NewServer(regiontest.Options{Name: name})
-		m.servers = append(m.servers, server)
-		data, err := server.Listen(ctx)
-		if err != nil {
-			m.close()
-			return nil, err
-		}
-		m.files = append(m.files, kubeconfig{name, data})
-	}
-	return m, nil
-}
-
-func (m *memory) close() {
-	for _, server := range m.servers {
-		server.Close()
-	}
-}
 
 // script limits how many replicas may be ready in a cluster: first none, then some, then all.
 type script struct {
@@ -54,7 +25,7 @@ type script struct {
 
 func newScript() *script { return &script{} }
 
-// play begins the next act. It does nothing on a nil script, which the stage of real clusters has.
+// play begins the next act. It does nothing on a nil script, which a play with real clusters has.
 func (s *script) play() {
 	if s == nil {
 		return
@@ -85,11 +56,11 @@ func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
 // tick is the time until another replica is ready.
 const tick = 100 * time.Millisecond
 
-// control plays the Deployment controller of each cluster, until ctx ends: it reports the ready
+// runClusters plays the Deployment controller of each cluster, until ctx ends: it reports the ready
 // replicas of the script. The returned function waits for the end of these controllers.
-func (m *memory) control(ctx context.Context, s *script) (wait func() error) {
+func runClusters(ctx context.Context, m *stage.Memory, s *script) (wait func() error) {
 	var group errgroup.Group
-	for i, server := range m.servers[1:] {
+	for i, server := range m.Servers[1:] {
 		group.Go(func() error {
 			api, err := region.APIFor(server.Config())
 			if err != nil {
@@ -97,7 +68,7 @@ func (m *memory) control(ctx context.Context, s *script) (wait func() error) {
 			}
 			c := api.Dynamic().Resource(deployments).Namespace(namespace)
 			for ctx.Err() == nil {
-				if err := reportReady(ctx, c, m.files[1+i].name, s); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				if err := reportReady(ctx, c, m.Files[1+i].Name, s); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 					return err
 				}
 				select {

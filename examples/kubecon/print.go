@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/atoll-dev/atoll/examples/internal/chart"
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 )
 
 // narrator prints the story. All methods except chapter are safe for concurrent use.
@@ -19,7 +22,7 @@ type narrator struct {
 	mu      sync.Mutex
 	gap     bool // the last line is empty
 	begin   time.Time
-	samples []sample // each change of the ready replicas
+	samples []chart.Sample // each change of the ready replicas
 }
 
 func (n *narrator) say(text string) {
@@ -81,12 +84,12 @@ func (n *narrator) keep(ready []int) {
 	if len(n.samples) == 0 {
 		n.begin = time.Now()
 	}
-	n.samples = append(n.samples, sample{time.Since(n.begin), ready})
+	n.samples = append(n.samples, chart.Sample{At: time.Since(n.begin), Areas: ready})
 }
 
 // chart returns the chart of all kept numbers.
 func (n *narrator) chart() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return chart(names()[1:], n.samples)
+	return chart.Chart{Title: "Ready replicas over time", Areas: stage.Names()[1:], Samples: n.samples}.SVG()
 }

@@ -12,20 +12,29 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-dev/atoll/examples/internal/stage"
 )
 
+// play is a stage with the settings of the story.
+type play struct {
+	*stage.Stage
+	script *script       // nil with real clusters
+	grace  time.Duration // how long the replicas of an unreachable cluster still count
+}
+
 // tell runs the story on a stage.
-func tell(ctx context.Context, on *stage, out *narrator) error {
-	if err := install(ctx, on.upstream); err != nil {
+func tell(ctx context.Context, on play, out *narrator) error {
+	if err := install(ctx, on.Upstream); err != nil {
 		return err
 	}
-	control, err := newControl(on.upstream, on.grace)
+	control, err := newControl(on.Upstream, on.grace)
 	if err != nil {
 		return err
 	}
 	s := &story{
-		stage: on, out: out, control: control, mirror: newMirror(on.upstream), weights: map[string]string{},
-		counter: &counter{clusters: on.clusters, out: out},
+		play: on, out: out, control: control, mirror: newMirror(on.Upstream), weights: map[string]string{},
+		counter: &counter{clusters: on.Clusters, out: out},
 	}
 	// The loops must outlive the story: without them nothing could be removed after an
 	// interruption.
@@ -45,7 +54,7 @@ func tell(ctx context.Context, on *stage, out *narrator) error {
 
 // story is the state that the chapters share.
 type story struct {
-	*stage
+	play
 	out     *narrator
 	control *control
 	mirror  *mirror

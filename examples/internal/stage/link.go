@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stage
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// link forwards connections to a cluster, until it is cut.
-type link struct {
+// Link forwards connections to a cluster, until it is cut. Its methods are safe for concurrent use.
+type Link struct {
 	to       string
 	listener net.Listener
 	running  sync.WaitGroup
@@ -25,9 +25,9 @@ type link struct {
 	conns map[net.Conn]bool
 }
 
-// newLink returns a link to the cluster of a kubeconfig, and a kubeconfig that leads through the
+// NewLink returns a link to the cluster of a kubeconfig, and a kubeconfig that leads through the
 // link.
-func newLink(data []byte) (*link, []byte, error) {
+func NewLink(data []byte) (*Link, []byte, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +41,7 @@ func newLink(data []byte) (*link, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &link{to: to.Host, conns: map[net.Conn]bool{}}
+	l := &Link{to: to.Host, conns: map[net.Conn]bool{}}
 	if to.Port() == "" {
 		l.to = net.JoinHostPort(to.Hostname(), "443")
 	}
@@ -62,7 +62,7 @@ func newLink(data []byte) (*link, []byte, error) {
 	return l, through, nil
 }
 
-func (l *link) serve() {
+func (l *Link) serve() {
 	for {
 		conn, err := l.listener.Accept()
 		if err != nil {
@@ -76,7 +76,7 @@ func (l *link) serve() {
 }
 
 // keep registers a connection, or closes it if the link is cut.
-func (l *link) keep(conn net.Conn) bool {
+func (l *Link) keep(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
@@ -87,7 +87,7 @@ func (l *link) keep(conn net.Conn) bool {
 	return true
 }
 
-func (l *link) pass(from net.Conn) {
+func (l *Link) pass(from net.Conn) {
 	defer l.forget(from)
 	var dialer net.Dialer
 	to, err := dialer.DialContext(context.Background(), "tcp", l.to)
@@ -105,16 +105,16 @@ func (l *link) pass(from net.Conn) {
 	both.Wait()
 }
 
-func (l *link) forget(conn net.Conn) {
+func (l *Link) forget(conn net.Conn) {
 	_ = conn.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, conn)
 }
 
-// cut closes all connections and rejects new ones if down is true. Otherwise the link accepts
+// Cut closes all connections and rejects new ones if down is true. Otherwise the link accepts
 // connections again.
-func (l *link) cut(down bool) {
+func (l *Link) Cut(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = down
@@ -125,15 +125,16 @@ func (l *link) cut(down bool) {
 	}
 }
 
-func (l *link) isCut() bool {
+// IsCut reports whether the link is cut.
+func (l *Link) IsCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.down
 }
 
-// close ends the link and waits for its goroutines.
-func (l *link) close() {
+// Close ends the link and waits for its goroutines.
+func (l *Link) Close() {
 	_ = l.listener.Close()
-	l.cut(true)
+	l.Cut(true)
 	l.running.Wait()
 }
