@@ -140,10 +140,11 @@ func (s scaling) plan() (*scalingPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &scalingPlan{scaling: s, minima: minima}
-	if s.paused() {
-		return p, nil
+	p := &scalingPlan{scaling: s, minima: minima, replicas: s.present}
+	if len(minima) == 0 {
+		return p, nil // it is paused, or no cluster may have any
 	}
+	p.replicas = 0
 	begun := false
 	for name, c := range s.clusters {
 		least, member := minima[name]

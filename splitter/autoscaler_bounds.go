@@ -84,6 +84,11 @@ func (s scaling) minima() (map[string]int64, error) {
 			}
 		}
 	}
+	for _, c := range clusters(s.shares) {
+		if part := s.clusters[c.Name]; c.Hold && part.scaled {
+			members[c.Name] = max(1, part.min) // held at its minimum: the cluster may still need all of it
+		}
+	}
 	divide := func(allowed func(string) bool) (map[string]int64, error) {
 		shares := changed(withPresent(s.shares, members), func(c *Share) {
 			if !allowed(c.Name) {

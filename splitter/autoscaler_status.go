@@ -19,7 +19,7 @@ import (
 
 func (a autoscalers) Fold(autoscaler *unstructured.Unstructured, parts []Shard) (map[string]any, error) {
 	status := map[string]any{}
-	if err := add(status, counters([]string{"currentReplicas", "desiredReplicas"}), autoscaler, parts); err != nil {
+	if err := add(status, counters([]string{"desiredReplicas"}, "currentReplicas"), autoscaler, parts); err != nil {
 		return nil, err
 	}
 	a.observe(status, autoscaler, parts)

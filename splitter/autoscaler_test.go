@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,7 +89,9 @@ func (w *scaled) set(gvr schema.GroupVersionResource, name string, status map[st
 	patch, err := json.Marshal(map[string]any{"status": status})
 	require.NoError(w.t, err)
 	_, err = w.of(gvr).Patch(w.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "syncer"}, "status")
-	require.NoError(w.t, err)
+	if !apierrors.IsNotFound(err) { // the Splitter may have deleted it meanwhile
+		require.NoError(w.t, err)
+	}
 }
 
 // bounds returns the parts of the autoscaler as CLUSTER:MIN-MAX.
@@ -208,6 +211,60 @@ func TestAutoscaledWorkloadMoves(t *testing.T) {
 		w.rest()
 		w.run(6, nil)
 		require.Equal(t, map[string]int64{"a": 1, "b": 4, "c": 1}, w.shards())
+	})
+}
+
+// While clusters are unreachable, their parts keep their minReplicas until Grace: the autoscaler keeps its minReplicas also if
+// all clusters are.
+func TestUnreachableClustersKeepTheirMinima(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newScaled(t, cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.create(autoscalers, autoscaler("web", 6, 12))
+		w.create(deployments, deployment("web", 6))
+		w.rest()
+		w.run(6, nil)
+		require.Equal(t, "a:2-4 b:2-4 c:2-4", w.bounds())
+
+		var silent []splitter.Cluster
+		for _, name := range []string{"a", "b", "c"} {
+			c := cluster(name, "")
+			c.Ready = metav1.ConditionUnknown
+			silent = append(silent, c)
+		}
+		w.clusters.Set(cluster("a", ""), silent[1], cluster("c", ""))
+		time.Sleep(4 * time.Minute)
+		w.clusters.Set(silent...)
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, "a:2-4 b:2-4 c:2-4", w.bounds())
+		w.run(6, func() { require.EqualValues(t, 6, w.total()) })
+		w.clusters.Set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.run(6, nil)
+		require.Equal(t, "a:2-4 b:2-4 c:2-4", w.bounds())
+	})
+}
+
+// If no cluster may have replicas, the workload keeps its number, also above maxReplicas, and all of them find no place. A
+// part without a place writes no status again and again: API servers leave currentReplicas out if it is zero.
+func TestAutoscaledWorkloadWithoutClusters(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newScaled(t, cluster("a", "0"))
+		w.create(autoscalers, autoscaler("web", 2, 5))
+		w.create(deployments, deployment("web", 9))
+		w.rest()
+		require.Equal(t, "0/9", w.ready("web"))
+		require.Contains(t, w.conditionOf(deployments, "web", "Placed"), "9 replicas find no place")
+
+		w.clusters.Set(cluster("a", ""))
+		taken := autoscaler("web--a", 1, 1)
+		w.create(autoscalers, strings.Replace(taken, "name: web--a", "name: web--a, labels: {workloads.kcp.io/cluster: elsewhere}", 1))
+		w.rest()
+		require.NotContains(t, w.get(autoscalers, "web").Object["status"], "currentReplicas")
+		w.Reset()
+		time.Sleep(10 * time.Minute)
+		w.rest()
+		for _, write := range w.writes() {
+			require.NotContains(t, write, "/web/status", "nothing has changed")
+		}
 	})
 }
 
