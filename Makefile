@@ -14,7 +14,7 @@ STATES ?= 1000
 MEMORY ?= 16GiB
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench applications states buildcost surface reference release api fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build image test race e2e check judge explore security mutants simulate plans story torn writers hunt divide rollouts bench applications states buildcost surface reference release api fuzz lint generate drift compat demo demo-kubecon demo-availability
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,3 +132,6 @@ demo: ## run the quickstart on three real control planes
 
 demo-kubecon: ## run the example kubecon: an upstream learns the type Deployment from three real clusters, and divides a Deployment over them
 	cd internal/e2e && go run ./cmd/planes -n 3 -pods -upstream -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/kubecon {kubeconfigs}
+
+demo-availability: ## run the example availability on real clusters: a divided Deployment with an autoscaler and a budget, through load, loss and drains; writes docs/images/availability.svg
+	cd internal/e2e && go run ./cmd/planes -n 3 -pods -nodes 2 -upstream -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/availability -grace 20s -chart docs/images/availability.svg {kubeconfigs}

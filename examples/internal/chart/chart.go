@@ -44,7 +44,7 @@ const (
 	left, top            = 40, 30   // of its upper left corner
 	below                = 40       // its lower edge
 	lineHeight           = 18       // of the legend of the lines and marks
-	legendWidth          = 120      // of one name
+	legendWidth          = 100      // of one name
 	ticks                = 6
 	replicasBetweenTicks = 5
 )

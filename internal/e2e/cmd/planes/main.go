@@ -4,7 +4,7 @@
 // Command planes starts real control planes on loopback and writes a kubeconfig for each. It stops
 // the planes when COMMAND ends, or when the program planes is interrupted.
 //
-//	planes [-n N] [-dir DIR] [-controllers] [-pods] [-upstream] [-- COMMAND ARGS...]
+//	planes [-n N] [-dir DIR] [-controllers] [-pods [-nodes N]] [-upstream] [-- COMMAND ARGS...]
 //
 // The planes are eu-west, us-east, ap-south, peer-4 and so on. With -upstream they are cluster-1,
 // cluster-2 and so on, and one called upstream, which has neither controllers nor built-in
@@ -44,6 +44,7 @@ type settings struct {
 	n                 int
 	dir               string
 	controllers, pods bool
+	nodes             int
 	upstream          bool
 	command           []string
 }
@@ -71,14 +72,15 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.IntVar(&s.n, "n", 3, "how many planes to start")
 	flags.StringVar(&s.dir, "dir", "", "directory for the kubeconfigs; empty means a temporary one")
 	flags.BoolVar(&s.controllers, "controllers", false, "also run kube-controller-manager and kube-scheduler")
-	flags.BoolVar(&s.pods, "pods", false, "also run KWOK with one node per plane, so that pods run; implies -controllers")
+	flags.BoolVar(&s.pods, "pods", false, "also run KWOK with nodes, so that pods run; implies -controllers")
+	flags.IntVar(&s.nodes, "nodes", 1, "how many nodes each plane has with -pods")
 	flags.BoolVar(&s.upstream, "upstream", false, "also start an upstream for clusters, without controllers and built-in workloads; the others are called cluster-1 and so on")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	s.command = flags.Args()
-	if s.n < 1 {
-		err := fmt.Errorf("-n is %d: want at least 1", s.n)
+	if s.n < 1 || s.nodes < 1 {
+		err := fmt.Errorf("-n is %d and -nodes is %d: want at least 1 of each", s.n, s.nodes)
 		_, _ = fmt.Fprintln(stderr, "planes:", err)
 		return nil, err
 	}
@@ -94,7 +96,11 @@ func (s *settings) planes() (all []plane.Options) {
 		if s.upstream {
 			name = fmt.Sprintf("cluster-%d", i+1)
 		}
-		all = append(all, plane.Options{Name: name, Controllers: s.controllers, Pods: s.pods})
+		o := plane.Options{Name: name, Controllers: s.controllers, Pods: s.pods}
+		if s.pods {
+			o.Nodes = s.nodes
+		}
+		all = append(all, o)
 	}
 	return all
 }

@@ -39,7 +39,7 @@ func TestUsage(t *testing.T) {
 	}{
 		"help":         {[]string{"-h"}, 0, "how many planes"},
 		"unknown flag": {[]string{"-m", "3"}, usageCode, "flag provided but not defined: -m"},
-		"none":         {[]string{"-n", "0"}, usageCode, "-n is 0: want at least 1"},
+		"none":         {[]string{"-n", "0"}, usageCode, "-n is 0 and -nodes is 1: want at least 1 of each"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
