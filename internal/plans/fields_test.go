@@ -31,6 +31,7 @@ const (
 	leasesType      = "leases.coordination.k8s.io"
 	targetsType     = "synctargets.workload.kcp.io"
 	deploymentsType = "deployments.apps"
+	autoscalersType = "horizontalpodautoscalers.autoscaling"
 	daemonsType     = "clusterdaemonsets.splitter.atoll.dev"
 	definitionsType = "customresourcedefinitions.apiextensions.k8s.io"
 	rolesType       = "roles.rbac.authorization.k8s.io"
@@ -102,9 +103,13 @@ var fields = []row{
 	{deploymentsType, "metadata.annotations[splitter.atoll.dev/template]", aSplitter, "atoll-splitter", "a hash of the parent's template"},
 	{deploymentsType, "metadata.annotations[splitter.atoll.dev/rollout]", aSplitter, "atoll-splitter", "the shard is being rolled out"},
 	{deploymentsType, "metadata.annotations[splitter.atoll.dev/prior]", aSplitter, "atoll-splitter", "what a cluster may still do by earlier specs"},
+	{deploymentsType, "metadata.annotations[splitter.atoll.dev/autoscaler-min]", aSplitter, "atoll-splitter", "while replicas move: how many replicas of the shard its autoscaler may not remove"},
 	{"*", "metadata.labels[workloads.kcp.io/cluster]", aSplitter, "atoll-splitter", "the cluster of a shard, for its syncer"},
 	{deploymentsType, "metadata.finalizers[syncer.atoll.dev/NAME]", aSplitter, "atoll-splitter", "a shard is created with the finalizer of its syncer, with Finalize"},
 	{"*", "spec.*", aSplitter, "atoll-splitter", "the content of the parent, with the share of the cluster"},
+	{deploymentsType, "spec.replicas", aSplitter, "atoll-splitter", "the share of the cluster; in a parent with an autoscaler, the sum that the parts of the autoscaler want"},
+	{autoscalersType, "spec.minReplicas", aSplitter, "atoll-splitter", "the part of the cluster, which also holds the replicas that move to the cluster"},
+	{autoscalersType, "spec.maxReplicas", aSplitter, "atoll-splitter", "the part of the cluster"},
 	{"*", "status.*", aSplitter, "atoll-splitter", "the status of a parent: that of its shards, folded"},
 
 	// A placement Controller.
@@ -208,6 +213,8 @@ var turns = []turn{
 	{deploymentsType, "*", "Never one object. A Splitter writes shards upstream, a clusterdaemonset.Controller the Deployments with its label, a Syncer objects downstream and, upstream, those that were created downstream, which belong to no parent; " +
 		"a targets.Controller writes the syncer's Deployment, in a namespace that nothing is synced into."},
 	{deploymentsType, "spec.replicas", "Never one object, as the rest of the spec. A Rule with Up writes upstream the fields that the downstream owns. It leaves out the replicas of a shard, which a Splitter owns."},
+	{autoscalersType, "*", "Never one object. A Splitter writes the parts of an autoscaler upstream, a Syncer objects downstream."},
+	{autoscalersType, "status.*", "Never one object. A Syncer writes the status of parts, a Splitter that of the autoscalers which it divides."},
 	{deploymentsType, "status.*", "Never one object. A Syncer writes the status of objects for a cluster, which includes shards; a Splitter writes that of parents, which are for no cluster: an object with the label of a cluster is not divided."},
 	{accountsType, "status.*", "In a central plane that is no peer only a Replicator. In a peer a Controller and a Coordinator call one function on the object in the peer, under one manager and by resourceVersion, and write " +
 		"only differences. If the central plane is a peer, only the Replicator writes Ready, phase and observedGeneration there."},

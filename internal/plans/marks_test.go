@@ -25,7 +25,6 @@ var unwritten = map[string]string{
 	"fanout.atoll.dev/removal-held":           "why the deletion of an Account is held: a Coordinator writes it on the primary in a peer, under `atoll-fanout`, a Replicator on the Account of a central plane, under `atoll-replicator`",
 	"router.atoll.dev/incomplete":             "in merged lists of a router, never stored",
 	"router.atoll.dev/region":                 "in merged lists of a router, never stored",
-	"splitter.atoll.dev/autoscaler-min":       "on shards of an autoscaled workload while replicas move; a Splitter writes it, under `atoll-splitter`",
 	"splitter.atoll.dev/divide-indexes":       "a person writes it on an Indexed Job",
 	"splitter.atoll.dev/leave-volumes":        "a person, or a program that has copied volumes, writes it on a StatefulSet",
 	"splitter.atoll.dev/ordinals":             "the ordinals of each cluster: on a StatefulSet that asks for unique ones, and on its shards; a Splitter writes it, under `atoll-splitter`",

@@ -39,6 +39,7 @@ var scenarios = []struct {
 	{"splitter-life", splitterLife, 10, 500, 100, 250},
 	{"splitter-drain", splitterDrain, 10, 300, 0, 250},
 	{"splitter-moves", splitterMoves, 8, 120, 0, oneASecond},
+	{"splitter-scaled", splitterScaled, 8, 120, 0, oneASecond},
 	{"placement-life", placementLife, 10, 0, 500, 250},
 	{"clusterdaemonset-life", clusterDaemonSetLife, 10, 0, 300, 250},
 	{"together", together, 10, 100, 0, 1000},

@@ -32,6 +32,7 @@ var loopsFromStates = []struct {
 }{
 	{"syncer", 4, 5, syncerBeginning},
 	{"splitter", 4, 3, splitterBeginning},
+	{"autoscalers", 4, 3, scaledBeginning},
 	{"placement", 4, 3, placementBeginning},
 	{"clusterdaemonsets", 4, 2, daemonBeginning},
 	{"claims", 4, 3, claimsBeginning},
@@ -48,6 +49,8 @@ type beginning struct {
 	holds func(ctx context.Context, w *world) error
 	beats func(perturb.Point) bool
 	quiet time.Duration
+	// scaled reports that the loops set the replicas of the workloads that users apply.
+	scaled bool
 }
 
 // stroke is a random event that changes the objects of a state. If the state does not allow the
@@ -64,6 +67,7 @@ func statesFrom(begin func(*rand.Rand) beginning, tally *tally) func(seed uint64
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it chooses test cases
 		b := begin(random)
 		w := newWorld(random)
+		w.scaled = b.scaled
 		several := func(n int) error {
 			for range n {
 				if err := w.strike(b.strokes[w.IntN(len(b.strokes))]); err != nil {

@@ -47,6 +47,7 @@ var (
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
 	"SyncTarget": syncTargets, "PlacementPolicy": policies, "ClusterDaemonSet": daemons,
+	"HorizontalPodAutoscaler":  autoscalers,
 	"Secret":                   {Version: "v1", Resource: "secrets"},
 	"RegionClaim":              {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"},
 	"ServiceCluster":           {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"},
@@ -57,7 +58,7 @@ var resourceOf = map[string]schema.GroupVersionResource{
 }
 
 // inDefault lists the kinds whose manifests may omit the namespace default.
-var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy", "ClusterDaemonSet"}
+var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy", "ClusterDaemonSet", "HorizontalPodAutoscaler"}
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
