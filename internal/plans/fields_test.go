@@ -119,6 +119,7 @@ var fields = []row{
 	{deploymentsType, "metadata.annotations[splitter.atoll.dev/division]", aPlacement, "atoll-placement", "how a Splitter divides replicas over the chosen clusters"},
 	{"configmaps", "metadata.labels[state.workload.kcp.io/NAME]", aPlacement, "atoll-placement", "a dependent is synced to the clusters of its workload"},
 	{"placementpolicies.splitter.atoll.dev", "status.*", aPlacement, "atoll-placement", "the result of the policy"},
+	{"clusterplacementpolicies.splitter.atoll.dev", "status.*", aPlacement, "atoll-placement", "the result of the policy"},
 
 	// A clusterdaemonset Controller.
 	{deploymentsType, created, aDaemon, "atoll-clusterdaemonset", "a ClusterDaemonSet runs in the cluster"},

@@ -30,6 +30,11 @@ func policy(spec string) string {
 	return "{apiVersion: splitter.atoll.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: web}, spec: {dependents: true, " + spec + "}}"
 }
 
+// policyEverywhere returns a ClusterPlacementPolicy that places dependents, too.
+func policyEverywhere(spec string) string {
+	return "{apiVersion: splitter.atoll.dev/v1alpha1, kind: ClusterPlacementPolicy, metadata: {name: everywhere}, spec: {dependents: true, " + spec + "}}"
+}
+
 const (
 	zoneOne = "zone: one"
 	zoneTwo = "zone: two"
@@ -54,12 +59,16 @@ func placementLife() perturb.Scenario {
 			put("make settings", upstream, settings("one", "")),
 			put("make web", upstream, webWith("2", "web:1")),
 			put("a policy places it in a", upstream, policy(inOne)),
+			put("a policy for all namespaces decides about no such object", upstream, policyEverywhere("maxClusters: 2")),
 			put("the policy moves it to b", upstream, policy(inTwo)),
 			put("change settings", upstream, settings("two", "")),
 			put("b drains", upstream, target("b", zoneTwo, evicted)),
 			put("the policy allows both", upstream, policy("maxClusters: 2")),
 			put("b returns", upstream, target("b", zoneTwo, "")),
 			drop("the policy goes", upstream, policies, "web"),
+			put("the policy for all namespaces selects another one", upstream, policyEverywhere("namespaceSelector: {matchLabels: {team: other}}, "+inOne)),
+			put("the policy for all namespaces moves it to b", upstream, policyEverywhere(inTwo)),
+			drop("the policy for all namespaces goes", upstream, wide, "everywhere"),
 			put("the policy says none", upstream, policy("mode: None")),
 			put("the policy places it in a again", upstream, policy(inOne)),
 			drop("delete web", upstream, deployments, "web"),

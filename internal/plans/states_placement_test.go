@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
@@ -65,34 +66,61 @@ func givenPlaced(w *world, at ref) error {
 	return err
 }
 
+// wideRef returns the place of a random ClusterPlacementPolicy.
+func wideRef(w *world) ref {
+	return ref{upstream, wide, types.NamespacedName{Name: one(w, "everywhere", "elsewhere")}}
+}
+
 func givenPolicy(w *world, at ref, spec map[string]any) error {
+	kind := "PlacementPolicy"
+	if at.gvr == wide {
+		kind = "ClusterPlacementPolicy"
+	}
 	_, err := w.apply(at, "user", &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": splitterv1alpha1.GroupVersion.String(), "kind": "PlacementPolicy", "spec": spec,
+		"apiVersion": splitterv1alpha1.GroupVersion.String(), "kind": kind, "spec": spec,
 	}})
 	return err
+}
+
+// anyPolicy returns the spec of a random policy.
+func anyPolicy(w *world) map[string]any {
+	spec := map[string]any{"dependents": w.IntN(2) == 0, "maxClusters": int64(w.IntN(3)), "priority": int64(w.IntN(3)), "mode": one(w, "Divide", "Divide", "Duplicate", "None")}
+	if w.IntN(2) == 0 {
+		spec["clusterSelector"] = map[string]any{"matchLabels": map[string]any{"zone": one(w, "one", "two")}}
+	}
+	if w.IntN(2) == 0 {
+		spec["selector"] = map[string]any{"matchLabels": map[string]any{"team": one(w, "one", "two")}}
+	}
+	if w.IntN(3) == 0 {
+		spec["spreadBy"] = []any{"zone"}
+	}
+	if w.IntN(3) == 0 {
+		spec["clusters"] = []any{map[string]any{"name": one(w, "a", "b", "nowhere"), "weight": int64(w.IntN(3)), "max": int64(w.IntN(3))}}
+	}
+	return spec
 }
 
 // strokesOfPlaced returns strokes on policies and on the objects that the policies place.
 func strokesOfPlaced() []stroke {
 	made := stroke{"applied", func(w *world) error { return givenPlaced(w, placedRef(w)) }}
 	governs := stroke{"policy applied", func(w *world) error {
-		spec := map[string]any{"dependents": w.IntN(2) == 0, "maxClusters": int64(w.IntN(3)), "priority": int64(w.IntN(3)), "mode": one(w, "Divide", "Divide", "Duplicate", "None")}
+		return givenPolicy(w, policyRef(w), anyPolicy(w))
+	}}
+	governsAll := stroke{"policy of all namespaces applied", func(w *world) error {
+		spec := anyPolicy(w)
 		if w.IntN(2) == 0 {
-			spec["clusterSelector"] = map[string]any{"matchLabels": map[string]any{"zone": one(w, "one", "two")}}
+			spec["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"environment": one(w, "test", "production")}}
 		}
-		if w.IntN(2) == 0 {
-			spec["selector"] = map[string]any{"matchLabels": map[string]any{"team": one(w, "one", "two")}}
-		}
-		if w.IntN(3) == 0 {
-			spec["spreadBy"] = []any{"zone"}
-		}
-		if w.IntN(3) == 0 {
-			spec["clusters"] = []any{map[string]any{"name": one(w, "a", "b", "nowhere"), "weight": int64(w.IntN(3)), "max": int64(w.IntN(3))}}
-		}
-		return givenPolicy(w, policyRef(w), spec)
+		return givenPolicy(w, wideRef(w), spec)
 	}}
 	return []stroke{
-		made, made, made, made, governs, governs, governs,
+		made, made, made, made, governs, governs, governs, governsAll, governsAll,
+		{"policy of all namespaces deleted", func(w *world) error { return w.delete(wideRef(w)) }},
+		{"namespace labelled", func(w *world) error {
+			at := ref{upstream, namespaces, types.NamespacedName{Name: "default"}}
+			_, err := w.merge(at, "user", inMetadata(map[string]any{"labels": map[string]any{"environment": one[any](w, nil, "test", "production")}}))
+			return err
+		}},
 		{"spec A, B, A", func(w *world) error {
 			at := policyRef(w)
 			for _, zone := range []string{"one", "two", "one"} {
@@ -104,7 +132,7 @@ func strokesOfPlaced() []stroke {
 			return nil
 		}},
 		{"policy that cannot be read", func(w *world) error {
-			return givenPolicy(w, policyRef(w), map[string]any{"clusterSelector": map[string]any{"matchExpressions": []any{
+			return givenPolicy(w, one(w, policyRef(w), policyRef(w), wideRef(w)), map[string]any{"clusterSelector": map[string]any{"matchExpressions": []any{
 				map[string]any{"key": one(w, "zone", "not a key"), "operator": one(w, "In", "Odd"), "values": []any{}},
 			}}})
 		}},
@@ -141,7 +169,7 @@ func strokesOfPlaced() []stroke {
 			return err
 		}},
 		{"status of a policy from elsewhere", func(w *world) error {
-			_, err := w.merge(policyRef(w), "somebody", map[string]any{"status": map[string]any{
+			_, err := w.merge(one(w, policyRef(w), wideRef(w)), "somebody", map[string]any{"status": map[string]any{
 				"observedGeneration": int64(9), "clusters": int64(7), "conditions": []any{map[string]any{
 					"type": "Ready", "status": one(w, "True", "False"), "reason": "Odd", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 				}},
@@ -160,32 +188,10 @@ func placed(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	found, err := w.list(ctx, upstream, policies)
-	if err != nil {
-		return err
-	}
-	var all []splitterv1alpha1.PlacementPolicy
-	broken := false
-	for _, obj := range found {
-		var p splitterv1alpha1.PlacementPolicy
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &p); err != nil {
-			return err
-		}
-		_, err := metav1.LabelSelectorAsSelector(p.Spec.ClusterSelector)
-		broken = broken || err != nil
-		if ready := conditionIn(obj, string(splitterv1alpha1.ConditionReady)); ready == nil || (ready["reason"] == string(splitterv1alpha1.ReasonInvalid)) != (err != nil) || p.Status.ObservedGeneration != p.Generation {
-			errs = append(errs, fmt.Errorf("the status of policy %s is %v", p.Name, obj.Object["status"]))
-		}
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b splitterv1alpha1.PlacementPolicy) int {
-		if a.Spec.Priority != b.Spec.Priority {
-			return int(b.Spec.Priority - a.Spec.Priority)
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	all, broken, err := policiesOf(ctx, w)
+	errs = append(errs, err)
 	if broken {
-		return errors.Join(errs...) // a broken policy stops all decisions in its namespace
+		return errors.Join(errs...) // a broken policy stops all decisions in its namespaces
 	}
 	workloads, err := w.list(ctx, upstream, deployments)
 	if err != nil {
@@ -207,6 +213,50 @@ func placed(ctx context.Context, w *world) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// policiesOf returns the policies of the namespace default in the order of their precedence, those of all namespaces last.
+// Their names are as in PlacedByAnnotation. broken reports whether one cannot be read. The error is not nil if a status is
+// not as documented.
+func policiesOf(ctx context.Context, w *world) (all []splitterv1alpha1.PlacementPolicy, broken bool, _ error) {
+	home, err := w.get(ref{upstream, namespaces, types.NamespacedName{Name: "default"}})
+	if err != nil {
+		return nil, false, err
+	}
+	var errs []error
+	for _, gvr := range []schema.GroupVersionResource{policies, wide} {
+		found, err := w.list(ctx, upstream, gvr)
+		if err != nil {
+			return nil, false, err
+		}
+		var here []splitterv1alpha1.PlacementPolicy
+		for _, obj := range found {
+			var p splitterv1alpha1.ClusterPlacementPolicy
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &p); err != nil {
+				return nil, false, err
+			}
+			_, err := metav1.LabelSelectorAsSelector(p.Spec.ClusterSelector)
+			broken = broken || err != nil
+			if ready := conditionIn(obj, string(splitterv1alpha1.ConditionReady)); ready == nil || (ready["reason"] == string(splitterv1alpha1.ReasonInvalid)) != (err != nil) || p.Status.ObservedGeneration != p.Generation {
+				errs = append(errs, fmt.Errorf("the status of %s %s is %v", obj.GetKind(), p.Name, obj.Object["status"]))
+			}
+			if s := p.Spec.NamespaceSelector; s != nil && s.MatchLabels["environment"] != home.GetLabels()["environment"] {
+				continue
+			}
+			if gvr == wide {
+				p.Name = splitterv1alpha1.PlacedByClusterWide + p.Name
+			}
+			here = append(here, splitterv1alpha1.PlacementPolicy{ObjectMeta: p.ObjectMeta, Spec: p.Spec.PlacementPolicySpec})
+		}
+		slices.SortFunc(here, func(a, b splitterv1alpha1.PlacementPolicy) int {
+			if a.Spec.Priority != b.Spec.Priority {
+				return int(b.Spec.Priority - a.Spec.Priority)
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+		all = append(all, here...)
+	}
+	return all, broken, errors.Join(errs...)
 }
 
 // clustersOf returns the clusters of the end state, with their States.

@@ -40,13 +40,14 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
 	policies    = splitterv1alpha1.GroupVersion.WithResource("placementpolicies")
+	wide        = splitterv1alpha1.GroupVersion.WithResource("clusterplacementpolicies")
 	daemons     = splitterv1alpha1.GroupVersion.WithResource("clusterdaemonsets")
 )
 
 // resourceOf maps a kind in a script to its resource.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
-	"SyncTarget": syncTargets, "PlacementPolicy": policies, "ClusterDaemonSet": daemons,
+	"SyncTarget": syncTargets, "PlacementPolicy": policies, "ClusterPlacementPolicy": wide, "ClusterDaemonSet": daemons,
 	"HorizontalPodAutoscaler":  autoscalers,
 	"Secret":                   {Version: "v1", Resource: "secrets"},
 	"RegionClaim":              {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"},
@@ -96,7 +97,7 @@ func client(access perturb.Access, server string, gvr schema.GroupVersionResourc
 	if err != nil {
 		return nil, err
 	}
-	if gvr == namespaces || gvr == syncTargets {
+	if gvr == namespaces || gvr == syncTargets || gvr == wide {
 		return c.Resource(gvr), nil
 	}
 	return c.Resource(gvr).Namespace("default"), nil
