@@ -83,6 +83,7 @@ divide: ## test CASES (100000) of each property of the division, compare the div
 
 applications: ## sync forty applications between real API servers, and write the findings to docs/evidence/applications.md (2 minutes)
 	cd internal/e2e && ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -vet=off -timeout 30m -v -run '^TestApplications$$' ./suites/applications
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -run '^TestApplicationsAreDivided$$' ./splitter/placement
 
 states: ## start Atoll's loops from STATES (1000) random states of API servers, and their decisions from CASES (100000) random inputs, and write the figures to docs/evidence/states.md (minutes)
 	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
