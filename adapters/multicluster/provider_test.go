@@ -39,7 +39,8 @@ import (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m)
+	// After a shutdown, the queue of controller-runtime v0.24.1 may wait forever to give an item to a worker that has ended.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue.(*priorityqueue[...]).handleReadyItems"))
 }
 
 // secretMaker is a reconciler of multicluster-runtime. It keeps a Secret with the name of each ConfigMap, in the
