@@ -93,6 +93,12 @@ func anyPolicy(w *world) map[string]any {
 	}
 	if w.IntN(3) == 0 {
 		spec["spreadBy"] = []any{"zone"}
+		if w.IntN(2) == 0 {
+			spec["groups"] = []any{map[string]any{"key": "zone", "minGroups": int64(w.IntN(2)), "maxClusters": int64(w.IntN(3))}}
+		}
+	}
+	if w.IntN(3) == 0 {
+		spec["tolerations"] = []any{map[string]any{"key": "repair", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(30)}, map[string]any{"key": "gpu", "value": one(w, "a", "b")}}
 	}
 	if w.IntN(3) == 0 {
 		spec["clusters"] = []any{map[string]any{"name": one(w, "a", "b", "nowhere"), "weight": int64(w.IntN(3)), "max": int64(w.IntN(3))}}
@@ -115,6 +121,17 @@ func strokesOfPlaced() []stroke {
 	}}
 	return []stroke{
 		made, made, made, made, governs, governs, governs, governsAll, governsAll,
+		{"cluster tainted", func(w *world) error {
+			taints := []any{}
+			if w.IntN(3) > 0 {
+				taints = append(taints, map[string]any{"key": "repair", "effect": "NoExecute", "timeAdded": one(w, "1999-12-31T00:00:00Z", "2200-01-01T00:00:00Z")})
+			}
+			if w.IntN(3) > 0 {
+				taints = append(taints, map[string]any{"key": "gpu", "value": "a", "effect": one(w, "NoSchedule", "PreferNoSchedule", "NoExecute")})
+			}
+			_, err := w.merge(targetRef(w), "user", map[string]any{"spec": map[string]any{"taints": taints}})
+			return err
+		}},
 		{"policy of all namespaces deleted", func(w *world) error { return w.delete(wideRef(w)) }},
 		{"namespace labelled", func(w *world) error {
 			at := ref{upstream, namespaces, types.NamespacedName{Name: "default"}}
@@ -275,6 +292,11 @@ func clustersOf(ctx context.Context, w *world) ([]splitter.Cluster, error) {
 		if holds, _, _ := unstructured.NestedBool(obj.Object, "spec", "unschedulable"); holds {
 			c.State = splitter.Holding
 		}
+		var target syncerv1alpha1.SyncTarget
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &target); err != nil {
+			return nil, err
+		}
+		c.Taints = target.Spec.Taints
 		evict, _, _ := unstructured.NestedString(obj.Object, "spec", "evictAfter")
 		if strings.HasPrefix(evict, "2000") || obj.GetDeletionTimestamp() != nil {
 			c.State = splitter.Draining
@@ -314,6 +336,7 @@ func judgePolicy(obj *unstructured.Unstructured, p *splitterv1alpha1.PlacementPo
 			return fmt.Errorf("it leaves %s, and nothing holds it there", c)
 		}
 	}
+	clusters, _ = placement.Tolerate(p.Spec.Tolerations, clusters, time.Now())
 	chosen, err := placement.Choose(p.Spec, obj.GetUID(), clusters, stays)
 	if err != nil {
 		return err
