@@ -25,6 +25,7 @@ func TestTooFewGroups(t *testing.T) {
 		require.Equal(t, []string{"NONE -> a,b"}, w.happened("web"))
 
 		w.patch(policies, "p", `{"spec":{"groups":[{"key":"`+region+`","minGroups":2,"maxClusters":1}]}}`)
+		w.rest() // the Controller has read the policy
 		w.create(deployments, deployment("new", 4, ""))
 		require.Empty(t, w.happened("web"))
 		require.Equal(t, []string{"NONE -> NONE"}, w.happened("new"))
