@@ -9,7 +9,7 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 var Tie = tie
 
 // Record returns the annotation of a parent in which its Kind keeps facts about the shards.
-func Record(kind Kind, parent *unstructured.Unstructured, shards []Shard) (name, value string) {
+func Record(kind Kind, parent *unstructured.Unstructured, shards []Shard) map[string]string {
 	return kind.(recording).record(parent, shards)
 }
 

@@ -21,8 +21,8 @@ func finalized(obj *unstructured.Unstructured) bool {
 
 // recording is a Kind that keeps facts about the shards in an annotation of their parent, for the time after the shards.
 type recording interface {
-	// record returns the annotation; an empty value means that it is absent.
-	record(parent *unstructured.Unstructured, shards []Shard) (name, value string)
+	// record returns the annotation, or nil if the shards have no such facts.
+	record(parent *unstructured.Unstructured, shards []Shard) map[string]string
 }
 
 // records reports whether the Kind keeps facts about shards in their parent.
@@ -37,8 +37,8 @@ func (k *kindState) marked(parent *unstructured.Unstructured, shards []Shard) *u
 	mark := loop.Identity(parent)
 	mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
 	if kind, ok := k.kind.(recording); ok {
-		if name, value := kind.record(parent, shards); value != "" {
-			mark.SetAnnotations(map[string]string{name: value})
+		if annotations := kind.record(parent, shards); annotations != nil {
+			mark.SetAnnotations(annotations)
 		}
 	}
 	return mark

@@ -65,11 +65,14 @@ func (k statefulSets) bound(parent *unstructured.Unstructured, shares []Share, h
 	return ranges.bound(shares, have)
 }
 
-// record returns the annotation of the parent that has the ranges of the shards and of all earlier ones.
-func (k statefulSets) record(parent *unstructured.Unstructured, shards []Shard) (name, value string) {
-	recorded, err := ordinalsOf(parent, shards)
-	if err != nil {
-		return v1alpha1.OrdinalsAnnotation, parent.GetAnnotations()[v1alpha1.OrdinalsAnnotation]
+// record returns the annotation of the parent that has the ranges of the shards and of all earlier ones; nil without ranges.
+func (k statefulSets) record(parent *unstructured.Unstructured, shards []Shard) map[string]string {
+	value := parent.GetAnnotations()[v1alpha1.OrdinalsAnnotation]
+	if recorded, err := ordinalsOf(parent, shards); err == nil {
+		value = writeSpans(recorded.ranges)
 	}
-	return v1alpha1.OrdinalsAnnotation, writeSpans(recorded.ranges)
+	if value == "" {
+		return nil
+	}
+	return map[string]string{v1alpha1.OrdinalsAnnotation: value}
 }

@@ -39,9 +39,9 @@ func (w *ordinalsWorld) step(t *rapid.T, shares []splitter.Share, d splitter.Dem
 	kind := splitter.StatefulSets()
 	_, shards, err := kind.Cut(w.parent, d, shares, w.have())
 	require.NoError(t, err)
-	name, value := splitter.Record(kind, w.parent, append(w.have(), shards...))
-	if annotations := w.parent.GetAnnotations(); annotations[name] != value {
-		annotations[name] = value
+	value := splitter.Record(kind, w.parent, append(w.have(), shards...))[v1alpha1.OrdinalsAnnotation]
+	if annotations := w.parent.GetAnnotations(); annotations[v1alpha1.OrdinalsAnnotation] != value {
+		annotations[v1alpha1.OrdinalsAnnotation] = value
 		w.parent.SetAnnotations(annotations)
 		return // the event of this write leads to the next step
 	}
