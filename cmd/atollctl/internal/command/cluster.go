@@ -53,15 +53,8 @@ Before the first token, apply what "cluster manifests" prints, and run an approv
 				opts.Server = server
 			}
 			kubeconfig, err := join.NewToken(ctx, api, args[0], opts)
-			switch {
-			case apierrors.IsNotFound(err):
-				return &problem{code: exitInput, err: err, remedy: "apply what " + s.program + " cluster manifests prints"}
-			case apierrors.IsForbidden(err):
-				return &problem{code: exitInput, err: err, remedy: "grant create of serviceaccounts and serviceaccounts/token in the namespace " + opts.Namespace}
-			case apierrors.ReasonForError(err) == "":
-				return badInput("see "+s.program+" cluster token --help", "%w", err)
-			case err != nil:
-				return err
+			if err != nil {
+				return s.noToken(err, opts.Namespace)
 			}
 			_, err = s.out.Write(kubeconfig)
 			return err
@@ -72,6 +65,20 @@ Before the first token, apply what "cluster manifests" prints, and run an approv
 	c.Flags().StringVar(&opts.Namespace, "namespace", join.Namespace, "`namespace` of tokens")
 	c.Flags().DurationVar(&opts.Lifetime, "lifetime", time.Hour, "how long the token can be used: 10m to 24h")
 	return c
+}
+
+// noToken returns the error of an attempt to make a token, with a remedy. Without a reason of an API server, or of the way
+// to it, an argument is wrong.
+func (s *session) noToken(err error, namespace string) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return &problem{code: exitInput, err: err, remedy: "apply what " + s.program + " cluster manifests prints"}
+	case apierrors.IsForbidden(err):
+		return &problem{code: exitInput, err: err, remedy: "grant create of serviceaccounts and serviceaccounts/token in the namespace " + namespace}
+	case apierrors.ReasonForError(err) == "" && region.CauseOf(err) == region.CauseUnknown:
+		return badInput("see "+s.program+" cluster token --help", "%w", err)
+	}
+	return err
 }
 
 func (s *session) clusterManifests() *cobra.Command {
