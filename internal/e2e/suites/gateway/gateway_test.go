@@ -50,6 +50,7 @@ func TestGateway(t *testing.T) {
 	out, err := a.kubectl(deployer, europe, "create", "configmap", "deployed", "-n", "default")
 	require.NoError(t, err, out)
 	b.await(alice, all, "deployed@eu-west-1.loodse", "get", "configmaps", "-n", "default")
+	requirePage(t, b, deployer)
 	for name, token := range map[string]string{"another audience": w.token("https://another"), "no token": "x"} {
 		out, err := a.kubectl(caller{[]string{"--token=" + token}}, europe, "get", "configmaps", "-n", "default")
 		require.Error(t, err, name)

@@ -128,7 +128,7 @@ func (w *world) grantPeer(p *plane.Plane) {
 			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: %[2]s, name: %[3]q}]}`, name, kind, subject))
 	}
 	bind("atoll-impersonate", "User", gatewayUser)
-	const own = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [%s]}]}`
+	const own = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [{apiGroups: [""], resources: [configmaps, pods], verbs: [%s]}]}`
 	planetest.Apply(w.t, p, fmt.Sprintf(own, "dev", "get, list, watch"))
 	bind("dev", "Group", "dev")
 	planetest.Apply(w.t, p, fmt.Sprintf(own, "deployer", "create, delete, get, list, patch, update, watch"))
