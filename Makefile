@@ -125,7 +125,7 @@ generate: ## write CRDs, deep copies and fanout_schema.json from the API types
 drift: generate ## generate the files again, and fail if one of them differs from the version in git
 	@git diff --exit-code -- config '*/zz_generated*' fanout/v1alpha1/fanout_schema.json || { echo 'generated files differ: run `make generate` and commit'; exit 1; }
 
-compat: ## compile and vet the library against other Kubernetes releases
+compat: ## test the library with other Kubernetes releases (half an hour)
 	.ci/compat
 
 demo: ## run the quickstart on three real control planes
