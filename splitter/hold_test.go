@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/internal/clustertest"
+	"github.com/atoll-dev/atoll/internal/logtest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -187,13 +188,15 @@ func TestReplicasOfManyLostClustersMoveSlowly(t *testing.T) {
 			}
 			return list
 		}
-		w := newWorld(t, splitter.Options{EvictionInterval: 10 * time.Minute, UnhealthyPercent: 60}, list()...)
+		lines := logtest.New()
+		w := newWorld(t, splitter.Options{EvictionInterval: 10 * time.Minute, UnhealthyPercent: 60, Logger: lines.Logger()}, list()...)
 		w.create(deployments, deployment("web", 12))
 		w.rest()
 		for _, name := range names {
 			w.works("web--"+name, 2)
 		}
 		w.clusters.Set(list("a", "b", "c", "d")...)
+		lines.Await(t, "Many clusters are unready", `"unready"=4 "clusters"=6`)
 		time.Sleep(5*time.Minute + time.Second)
 		require.Equal(t, map[string]int64{"b": 2, "c": 2, "d": 2, "e": 3, "f": 3}, w.shards())
 		w.works("web--e", 3)

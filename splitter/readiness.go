@@ -5,6 +5,7 @@ package splitter
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
@@ -46,12 +48,23 @@ type history struct {
 func newReadiness(p Periods) *readiness { return &readiness{periods: p.defaults()} }
 
 // set replaces the list of clusters. It keeps the recorded history of the clusters that stay in the
-// list.
-func (r *readiness) set(list []Cluster, now time.Time) {
+// list. It logs when many clusters become unready, and when they are no longer many.
+func (r *readiness) set(ctx context.Context, list []Cluster, now time.Time) {
+	before, after, unready := r.replace(list, now)
+	switch log := logging.From(ctx).WithValues("unready", unready, "clusters", len(list)); {
+	case after && !before:
+		log.Info("Many clusters are unready: they lose their replicas one after another", "interval", r.periods.EvictionInterval)
+	case before && !after:
+		log.Info("Fewer clusters are unready: only those that were delayed still lose their replicas one after another")
+	}
+}
+
+// replace does the work of set. It returns whether many clusters were unready before, and whether many are now.
+func (r *readiness) replace(list []Cluster, now time.Time) (before, after bool, unready int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := make(map[string]*history, len(list))
-	unready := 0
+	before = r.many
 	for _, c := range list {
 		if c.Ready != metav1.ConditionTrue {
 			unready++
@@ -74,6 +87,7 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 		next[c.Name] = h
 	}
 	r.clusters, r.known = next, true
+	return before, r.many, unready
 }
 
 // gone reports whether a list of clusters is known and does not contain the cluster.

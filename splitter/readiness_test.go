@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -37,7 +38,7 @@ func newOutage(n int, p Periods) *outage {
 	for i := range n {
 		o.list = append(o.list, Cluster{Name: fmt.Sprint("c", i), Ready: metav1.ConditionTrue})
 	}
-	o.set(o.list, o.now)
+	o.set(context.Background(), o.list, o.now)
 	o.observe()
 	return o
 }
@@ -54,7 +55,7 @@ func (o *outage) turn(is metav1.ConditionStatus, clusters ...int) {
 		}
 		c.Ready = is
 	}
-	o.set(o.list, o.now)
+	o.set(context.Background(), o.list, o.now)
 	o.observe()
 }
 

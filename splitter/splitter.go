@@ -220,7 +220,7 @@ func (s *Splitter) Start(ctx context.Context) error {
 		var misread map[string]string
 		for list := range s.clusters.Watch(ctx) {
 			misread = s.misread(ctx, list, misread)
-			s.readiness.set(list, time.Now())
+			s.readiness.set(ctx, list, time.Now())
 			s.Again()
 		}
 	})

@@ -52,7 +52,7 @@ func (p Periods) defaults() Periods {
 // starts: a cluster that is not ready is Holding. It is pure. Use States in a process that runs on.
 func ReadClusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
 	r := newReadiness(Periods{})
-	r.set((&syncTargets{}).clusters(targets, now), now)
+	r.replace((&syncTargets{}).clusters(targets, now), now)
 	list, _, _, _ := r.placing(now)
 	return list
 }
@@ -72,7 +72,7 @@ func States(ctx context.Context, clusters Clusters, p Periods) iter.Seq[[]Cluste
 		changed := make(chan struct{}, 1)
 		wg.Go(func() {
 			for list := range clusters.Watch(ctx) {
-				r.set(list, time.Now())
+				r.set(ctx, list, time.Now())
 				select {
 				case changed <- struct{}{}:
 				default:
