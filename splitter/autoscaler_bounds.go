@@ -84,11 +84,7 @@ func (s scaling) minima() (map[string]int64, error) {
 			}
 		}
 	}
-	for _, c := range clusters(s.shares) {
-		if part := s.clusters[c.Name]; c.Hold && part.scaled {
-			members[c.Name] = max(1, part.min) // held at its minimum: the cluster may still need all of it
-		}
-	}
+	s.hold(members)
 	divide := func(allowed func(string) bool) (map[string]int64, error) {
 		shares := changed(withPresent(s.shares, members), func(c *Share) {
 			if !allowed(c.Name) {
@@ -120,6 +116,16 @@ func (s scaling) minima() (map[string]int64, error) {
 		}
 	}
 	return divide(func(name string) bool { return members[name] > 0 || joining[name] })
+}
+
+// hold gives the members that shall keep their replicas their present minReplicas: such a cluster may still need all of
+// them.
+func (s scaling) hold(members map[string]int64) {
+	for _, c := range clusters(s.shares) {
+		if part := s.clusters[c.Name]; c.Hold && part.scaled {
+			members[c.Name] = max(1, part.min)
+		}
+	}
 }
 
 // maxima returns the maxReplicas of each member. They add up to the autoscaler's, minus the replicas of clusters that the
