@@ -6,7 +6,6 @@ package main
 import (
 	"embed"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -104,9 +103,4 @@ func imageOf(obj *unstructured.Unstructured, path ...string) string {
 	c, _ := list[0].(map[string]any)
 	image, _ := c["image"].(string)
 	return image
-}
-
-// ofShop reports whether an object belongs to the story: it has the name, or it is a part for a cluster.
-func ofShop(obj *unstructured.Unstructured) bool {
-	return obj.GetName() == shop || strings.HasPrefix(obj.GetName(), shop+"--")
 }
