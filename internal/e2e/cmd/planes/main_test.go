@@ -56,12 +56,17 @@ func TestPlanes(t *testing.T) {
 		require.NoError(t, err)
 		for _, o := range s.planes() {
 			require.Equal(t, o.Name != "upstream" && s.pods, o.Pods)
+			if o.Pods {
+				require.Equal(t, s.nodes, o.Nodes)
+			} else {
+				require.Zero(t, o.Nodes, "nodes come with pods only")
+			}
 			names = append(names, o.Name)
 		}
 		return names
 	}
 	require.Equal(t, []string{"eu-west", "us-east"}, names("-n", "2"))
-	require.Equal(t, []string{"upstream", "cluster-1", "cluster-2"}, names("-n", "2", "-pods", "-upstream"))
+	require.Equal(t, []string{"upstream", "cluster-1", "cluster-2"}, names("-n", "2", "-pods", "-nodes", "3", "-upstream"))
 }
 
 func TestCommandExitCodes(t *testing.T) {
