@@ -78,6 +78,8 @@ var syncTargetCases = []ruleCase{
 	{name: "a secret", spec: "{kubeconfigSecret: {name: x, namespace: ns}}"},
 	{name: "pods", spec: "{pods: 0}"},
 	{name: "less than no pods", spec: "{pods: -1}", want: "pods in body should be greater than or equal to 0"},
+	{name: "capacity", spec: "{capacity: {cpu: 4, memory: 8Gi, example.com/gpu: 0}}"},
+	{name: "capacity of pods", spec: "{capacity: {pods: 4}}", want: "set spec.pods instead"},
 	{name: "both", spec: "{kubeconfig: x, kubeconfigSecret: {name: x, namespace: ns}}", want: "not both"},
 	{name: "taints", spec: "{taints: [{key: example.com/gpu, value: a100, effect: NoSchedule}, {key: example.com/gpu, effect: NoExecute, timeAdded: '2026-01-01T00:00:00Z'}]}"},
 	{name: "a taint twice", spec: "{taints: [{key: a, value: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}", want: "Duplicate value"},

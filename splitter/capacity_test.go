@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/config"
@@ -73,6 +74,27 @@ func TestCapacityOfClusters(t *testing.T) {
 	})
 }
 
+// The other resources are those of spec.capacity, else of status.capacity. A declared number of pods above the reported
+// one means that nodes will be added, so that the present nodes limit nothing.
+func TestOtherCapacityOfClusters(t *testing.T) {
+	for target, want := range map[string]map[string]string{
+		`{status: {capacity: {cpu: "4", memory: 8Gi, pods: "110", example.com/gpu: 2}}}`:                                {"cpu": "4", "memory": "8Gi", "example.com/gpu": "2"},
+		`{spec: {capacity: {cpu: 9, example.com/gpu: 0}}, status: {capacity: {cpu: "4", memory: 8Gi}}}`:                 {"cpu": "9", "memory": "8Gi", "example.com/gpu": "0"},
+		`{spec: {pods: 110}, status: {capacity: {cpu: "4", pods: "110"}}}`:                                              {"cpu": "4"},
+		`{spec: {pods: 111}, status: {capacity: {cpu: "4", pods: "110"}}}`:                                              {},
+		`{spec: {pods: 111, capacity: {memory: 1Gi, pods: 5}}, status: {capacity: {cpu: "4", pods: "110"}}}`:            {"memory": "1Gi"},
+		`{spec: {pods: 111}, status: {capacity: {cpu: "4", memory: -1, other: [], another: x}}}`:                        {"cpu": "4"},
+		`{metadata: {name: a, deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {capacity: {cpu: "4", pods: "110"}}}`: {},
+	} {
+		list := splitter.ReadClusters([]*unstructured.Unstructured{parse(t, `{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, `+target[1:])}, time.Now())
+		have := map[string]string{}
+		for name, q := range list[0].Capacity {
+			have[string(name)] = q.String()
+		}
+		require.Equal(t, want, have, target)
+	}
+}
+
 // No cluster gets more replicas than it can hold. The condition Placed reports the replicas
 // without room.
 func TestEverywhereHasRoom(t *testing.T) {
@@ -85,7 +107,7 @@ func TestEverywhereHasRoom(t *testing.T) {
 		w.rest()
 		w.patch(deployments, "web", `{"spec":{"replicas":20}}`)
 		w.rest()
-		require.Equal(t, "False Unplaced: 4 replicas find no place: a Capacity, c Capacity", w.conditionOf(deployments, "web", "Placed"))
+		require.Equal(t, "False Unplaced: 4 replicas find no place: a Capacity (pods), c Capacity (pods)", w.conditionOf(deployments, "web", "Placed"))
 		w.clusters.Set(holds("a", 2), cluster("b", ""), holds("c", 3))
 		w.rest()
 		require.Equal(t, "True Placed: all replicas have a place", w.conditionOf(deployments, "web", "Placed"))

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +43,10 @@ type Cluster struct {
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.
 	Pods *int64
+	// Capacity is the room of the cluster in all, such as cpu and memory, including the room that is used now. A
+	// Splitter places new replicas only where their requests fit, together with those of all its other parents. A
+	// resource that is absent is unknown and limits nothing. The number of pods in it counts if Pods is nil.
+	Capacity corev1.ResourceList
 	// CordonedNodes is how many nodes of the cluster are cordoned, as for a drain. Nil means unknown.
 	CordonedNodes *int64
 	// State is set by the Splitter before it calls its Placement, and by the function States.
@@ -90,7 +95,9 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 // SyncTargets returns the clusters that the SyncTargets in one API server describe. A cluster whose
 // heartbeat has not changed for a minute, by this process's clock, has Ready Unknown. Cluster.Pods
 // is spec.pods of the SyncTarget or, if that is not set, the pods in status.capacity.
-// Cluster.CordonedNodes is status.cordonedNodes.
+// Cluster.Capacity has the other resources of status.capacity, where spec.capacity has none of the
+// same name. If spec.pods is above the pods in status.capacity, nodes will be added: then it has
+// only those of spec.capacity. Cluster.CordonedNodes is status.cordonedNodes.
 func SyncTargets(up region.API) Clusters {
 	if argument.Missing(up) {
 		return nil // refused by New
@@ -176,7 +183,7 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
 		}
 		c.Taints = taints(obj)
-		c.Pods = pods(obj)
+		c.Pods, c.Capacity = pods(obj), capacity(obj)
 		if n, ok := number(obj, "status", "cordonedNodes"); ok {
 			c.CordonedNodes = &n
 		}
@@ -221,7 +228,8 @@ func pods(obj *unstructured.Unstructured) *int64 {
 
 func same(a, b Cluster) bool {
 	return a.Name == b.Name && a.Ready == b.Ready && a.Unschedulable == b.Unschedulable && a.EvictAfter.Equal(b.EvictAfter) &&
-		a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.EqualFunc(a.Taints, b.Taints, sameTaint) && sameNumber(a.Pods, b.Pods) && sameNumber(a.CordonedNodes, b.CordonedNodes)
+		a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.EqualFunc(a.Taints, b.Taints, sameTaint) && sameNumber(a.Pods, b.Pods) &&
+		sameCapacity(a.Capacity, b.Capacity) && sameNumber(a.CordonedNodes, b.CordonedNodes)
 }
 
 func sameNumber(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }

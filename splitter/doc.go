@@ -81,9 +81,15 @@
 //     is done. If a cluster has more replicas than its share, unavailable replicas above that share
 //     delay no move. A rollout of a Deployment delays all moves, also while the rollout is paused or
 //     stuck.
-//   - No cluster gets more replicas of a parent than the number of pods that its SyncTarget has room
-//     for. Losing a node moves no replicas, even if the cluster then has too little room. When a node
+//   - No room is assigned twice. A cluster gets new replicas only if their requests fit into its
+//     capacity, beside all shards of all Kinds and the replicas that are still to arrive there, in
+//     each resource whose capacity is known: cpu, memory, pods, ephemeral storage, extended
+//     resources. Room returns when a shard is observed to be smaller or gone. Then the parents that
+//     lack room are divided again. ConditionPlaced names the clusters and the scarce resources.
+//   - Losing a node moves no replicas, even if the cluster then has too little room. When a node
 //     joins, the cluster can get its share.
+//   - After a start, no replicas are placed in a cluster with a known capacity before the shards of
+//     all Kinds have been listed once: they use room. A type that the server does not serve has none.
 //   - A SyncTarget whose weight cannot be read counts as one without a weight, and delays no parent.
 //   - The parent's observedGeneration equals its generation only when every cluster has observed its
 //     shard's generation.
@@ -139,8 +145,20 @@
 //     and the rest stays. A CronJob, and a Job whose indexes are not divided, leaves the cluster
 //     anyway and runs nowhere until there is room. Only Observer.Divided reports that a Job or
 //     CronJob is unplaced.
-//   - That clusters have room for all parents together: each parent is divided on its own, and pods
-//     of other owners are not counted.
+//   - That pods which get room find a node. Not counted are pods that do not come from a shard, such as
+//     those of kube-system, of ClusterDaemonSets and of other Splitters; the pods of a rollout above the
+//     desired number, and of its old template; pods that still terminate; replicas that an autoscaler
+//     adds in its cluster until its report; requests that admission in the cluster adds. A sum also
+//     ignores how pods fit on single nodes, and their node selectors, affinity and taints.
+//   - That a resource without a capacity limits anything. So a cluster in which no node ever had GPUs
+//     gets pods that request some, unless spec.capacity of its SyncTarget sets them to zero.
+//   - That present replicas fit: they stay if the capacity falls or a new template requests more.
+//   - That parents get room in a certain order. Those that wait for a cluster are divided again in the
+//     order in which they began to wait, as many as fit. Small requests can use up the room that a
+//     large one waits for, and a new parent can come first.
+//   - That a DaemonSet is placed by its requests. Its pods count as its shards report them. A replica of
+//     a declared type counts as one pod of each of its templates, a CronJob as one Job, and a
+//     replica of any other Kind as one pod of spec.template.
 //   - Anything if workload controllers run on the parents' API server: those controllers would act on
 //     parents and shards alike.
 package splitter

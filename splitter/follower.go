@@ -37,6 +37,8 @@ type situation struct {
 	idle      bool          // all workloads are known and the parent belongs to none, so it gets no shards
 	turn      int64         // the number of the present turn
 	next      time.Duration // until the next turn; zero for a Kind
+
+	limits map[string]limit // of the room in the clusters; nil for a Follower
 }
 
 // followed is a workload to which a parent of a Follower belongs.

@@ -35,9 +35,11 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 		return 0, fmt.Errorf("splitter: key %q: %w", key, err)
 	}
 	k, parentKey := s.kinds[i], types.NamespacedName{Namespace: namespace, Name: name}
+	defer func() { k.wake(s.room.done(k.holder(parentKey))) }()
 	if k.objects.Err() != nil {
 		if _, ok := k.objects.Get(parentKey); !ok {
 			k.writes.forget(parentKey) // no event follows for a deleted parent once the cache is fresh
+			k.forget(parentKey, nil)
 		}
 		return 0, nil // decide nothing from a stale cache: Flows requeues all parents when it is fresh
 	}
@@ -73,14 +75,16 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 	}
 	if !ok {
 		k.writes.forget(key)
+		k.forget(key, nil)
 		return 0, nil
 	}
 	at := s.situation(k, parent, list)
 	switch {
 	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent) || at.idle:
+		k.forget(key, mine)
 		return s.end(ctx, k, parent, mine)
-	case !known || errors.Is(at.err, ErrUndecided):
-		return 0, nil // all parents are requeued when the clusters and workloads are known
+	case !known || !counted(s.room, s.kinds) || errors.Is(at.err, ErrUndecided):
+		return 0, nil // all parents are requeued when the clusters, shards and workloads are known
 	case unseen > 0:
 		return unseen, nil // a plan from a stale cache would remove the same replicas twice
 	case !finalized(parent):
@@ -107,8 +111,9 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 		}
 		s.opts.Observer.divided(ctx, event)
 	}()
-	plan, want, err := s.cut(k, parent, at, mine)
+	plan, want, limits, err := s.decide(k, parent, at, mine)
 	if errors.Is(err, ErrUndecided) {
+		k.forget(event.Parent, mine)
 		return 0, nil
 	}
 	if err != nil {
@@ -163,7 +168,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 	if len(plan.Reasons) > 0 {
 		again = loop.Sooner(again, at.next)
 	}
-	return again, s.report(ctx, k, parent, plan, parts, lost, taken)
+	return again, s.report(ctx, k, parent, reported{plan: plan, limits: limits, parts: parts, lost: lost, taken: taken})
 }
 
 // removeUnplanned deletes the shards in clusters that the plan does not name, and records the

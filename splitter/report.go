@@ -24,19 +24,27 @@ import (
 // The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
-// report writes the parent's status, computed from that of its shards. lost are the shards that
-// lost clusters have not removed yet.
-func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
-	status, err := k.kind.Fold(parent, shards)
+// reported is the state that a parent's status describes.
+type reported struct {
+	plan   Plan
+	limits map[string]limit // by the room in the clusters
+	parts  []Shard
+	lost   []Shard  // the shards that lost clusters have not removed yet
+	taken  []string // the names of shards that objects of other clients have
+}
+
+// report writes the parent's status, computed from that of its shards.
+func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructured.Unstructured, now reported) error {
+	status, err := k.kind.Fold(parent, now.parts)
 	if err != nil {
 		return fmt.Errorf("splitter: fold %s: %w", loop.KeyOf(parent), err)
 	}
 	permitted := conditionsOf(k.kind)
 	if permitted.Placed {
 		conditions, _ := status["conditions"].([]any)
-		status["conditions"] = append(conditions, placed(plan, taken))
+		status["conditions"] = append(conditions, placed(now))
 	}
-	if more := duplicated(k.kind, lost); more != nil && permitted.Duplicated {
+	if more := duplicated(k.kind, now.lost); more != nil && permitted.Duplicated {
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, more...)
 	}
@@ -74,9 +82,10 @@ func changes(parent *unstructured.Unstructured, status map[string]any) []Reporte
 	return events
 }
 
-func placed(plan Plan, taken []string) map[string]any {
-	if taken != nil {
-		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+loop.Brief(taken, ", "))
+func placed(now reported) map[string]any {
+	plan := now.plan
+	if now.taken != nil {
+		return condition(ConditionPlaced, false, "", "NameTaken", "other clients' objects have these names: "+loop.Brief(now.taken, ", "))
 	}
 	if plan.Unplaced == 0 && plan.Held != nil {
 		return condition(ConditionPlaced, false, "", "VolumesHeld", holds(plan.Held))
@@ -89,7 +98,11 @@ func placed(plan Plan, taken []string) map[string]any {
 	}
 	var limits []string
 	for _, r := range plan.Reasons {
-		limits = append(limits, fmt.Sprintf("%s %s", r.Name, r.Limit))
+		text := fmt.Sprintf("%s %s", r.Name, r.Limit)
+		if l := now.limits[r.Name]; r.Limit == LimitCapacity && l.scarce != "" {
+			text += fmt.Sprintf(" (%s)", l.scarce)
+		}
+		limits = append(limits, text)
 	}
 	message := fmt.Sprintf("%d replicas find no place", plan.Unplaced)
 	if len(plan.Shards) == 0 {

@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,6 +43,7 @@ type Splitter struct {
 	kinds     []*kindState
 	queue     *loop.Queue
 	readiness *readiness
+	room      *room
 }
 
 // Options adjust a Splitter. The zero value works.
@@ -171,7 +172,7 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	}
 	periods := Periods{Grace: opts.Grace, Rejoin: opts.Rejoin, EvictionInterval: opts.EvictionInterval, UnhealthyPercent: opts.UnhealthyPercent}
 	s := &Splitter{
-		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}), room: &room{},
 		readiness: newReadiness(periods),
 	}
 	var kinds []divider
@@ -220,6 +221,7 @@ func (s *Splitter) Start(ctx context.Context) error {
 		var misread map[string]string
 		for list := range s.clusters.Watch(ctx) {
 			misread = s.misread(ctx, list, misread)
+			s.room.setCapacities(capacities(list))
 			s.readiness.set(ctx, list, time.Now())
 			s.Again()
 		}
@@ -251,7 +253,8 @@ func (s *Splitter) Again() {
 }
 
 // Plan returns the plan for one parent without writing anything. The API server need not have the parent;
-// the parent's shards are read from the API server. Plan fails until Start has read the clusters.
+// the parent's shards are read from the API server. Plan fails until Start has read the clusters, and the shards of all
+// types if the capacity of a cluster is known.
 func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
 	if parent == nil {
 		return Plan{}, errors.New("splitter: parent is nil")
@@ -264,6 +267,9 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 		if !known {
 			return Plan{}, errors.New("splitter: the clusters are not known yet")
 		}
+		if !counted(s.room, s.kinds) {
+			return Plan{}, errors.New("splitter: the shards of all parents are not known yet")
+		}
 		var have []Shard
 		if parent.GetUID() != "" {
 			shards, err := k.client(parent.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID())})
@@ -274,7 +280,11 @@ func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) 
 				have = s.have(have, &shards.Items[i], parent, silent)
 			}
 		}
-		plan, _, err := s.cut(k, parent, s.situation(k, parent, list), have)
+		at := s.situation(k, parent, list)
+		if kind, ok := k.kind.(Kind); ok {
+			at.limits = s.room.limits(k.holder(loop.KeyOf(parent)), unitOf(kind, parent, have))
+		}
+		plan, _, err := s.cut(k, parent, at, have)
 		return plan, err
 	}
 	return Plan{}, fmt.Errorf("splitter: no kind in Options.Kinds divides %s", parent.GroupVersionKind())
@@ -289,7 +299,9 @@ func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, at situa
 		plan, shards, err = kind.cut(parent, at, have)
 	case Kind:
 		if at.scaling != nil {
-			plan, shards, err = at.scaling.cut(kind, parent, have)
+			scaling := *at.scaling
+			scaling.shares = withinRoom(scaling.shares, at.limits)
+			plan, shards, err = scaling.cut(kind, parent, have)
 			break
 		}
 		d, shares, err1 := s.opts.Place(parent, at.clusters)
@@ -297,7 +309,7 @@ func (s *Splitter) cut(k *kindState, parent *unstructured.Unstructured, at situa
 			return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err1)
 		}
 		d.UID = parent.GetUID()
-		plan, shards, err = kind.Cut(parent, d, shares, have)
+		plan, shards, err = kind.Cut(parent, d, withinRoom(shares, at.limits), have)
 	}
 	if err != nil {
 		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
@@ -330,17 +342,19 @@ type kindState struct {
 	shards     loop.Children
 	writes     *writes
 	queue      *loop.Queue
+	room       *room
 	dynamic    dynamic.Interface
 	metadata   metadata.Interface
 	followers  []*kindState // of a Kind
 	scaled     []*kindState // the Kinds whose workloads an autoscaler may scale
 	targets    *targets     // of autoscalers
+	listed     atomic.Bool  // all objects have been listed once
 }
 
 func (s *Splitter) newKindState(place int, kind divider) *kindState {
-	k := &kindState{kind: kind, place: place, writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
+	k := &kindState{kind: kind, place: place, writes: newWrites(), queue: s.queue, room: s.room, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
-		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.flows,
+		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: func() { s.flows(k) },
 	})
 	return k
 }
@@ -362,6 +376,9 @@ func (k *kindState) changed(key types.NamespacedName) {
 	}
 	k.namespaces.set(key, ok && parent == "")
 	before := k.shards.Set(key, parent)
+	if parent != "" || before != "" {
+		k.observe(key)
+	}
 	k.requeueScaled(key, cmp.Or(parent, before), obj)
 	switch {
 	case parent != "":
@@ -381,7 +398,7 @@ func (k *kindState) requeue(parent types.NamespacedName) {
 }
 
 func (k *kindState) add(key types.NamespacedName) {
-	k.queue.Add(strconv.Itoa(k.place) + "/" + key.String())
+	k.queue.Add(k.holder(key).String())
 }
 
 // flows requeues all parents whose division may depend on the objects of k, since the cache is fresh.

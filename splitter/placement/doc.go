@@ -58,9 +58,8 @@
 //   - Nothing is written when nothing differs, also not after a restart.
 //
 // Not guaranteed:
-//   - That clusters are chosen by their room. Place adds no replicas of a workload beyond the number of
-//     pods that a cluster can hold, if its SyncTarget has this number. The sum over several workloads
-//     is not limited.
+//   - That clusters are chosen by their room. A Splitter then places replicas within the room of the chosen
+//     clusters, counted over all its workloads. Preview knows only the number of pods of each cluster.
 //   - That Options.Linger holds over a restart: the Controller keeps the start of this period in memory
 //     only, so the whole period begins anew.
 //   - That the groups of spreadBy stay even within the bounds of the policy: present clusters are

@@ -85,6 +85,17 @@ type SyncTargetSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pods *int64 `json:"pods,omitempty"`
+
+	// Capacity declares the room of the cluster, such as cpu, memory and
+	// extended resources, instead of the values in status.capacity. Set it with
+	// an autoscaler that adds nodes, or to bound the requests of the replicas
+	// that are placed in the cluster. A resource that is absent here has its
+	// value in status.capacity, or no bound if spec.pods is above the pods
+	// there. For pods, set spec.pods.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!('pods' in self)",message="set spec.pods instead"
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
 // Taint is a property of a cluster that objects of a placement policy avoid,
