@@ -85,6 +85,14 @@ func (c *reservation) amounts() amounts {
 	return all
 }
 
+// amount returns the room of a reservation in one resource.
+func (c *reservation) amount(name corev1.ResourceName) int64 {
+	if c == nil {
+		return 0
+	}
+	return max(c.observed.amount(name), c.decided.amount(name))
+}
+
 // change changes a reservation, and keeps the sum of its cluster. It returns true if the cluster has more room than before.
 func (r *room) change(id reservationID, f func(*reservation)) (freed bool) {
 	in := r.reservations[id.of]
@@ -155,10 +163,20 @@ func (r *room) observe(shard shardID, read func() observation) (woken []holder) 
 		r.shards = map[shardID]reservationID{}
 	}
 	r.shards[shard] = now.id
+	sameSpec := false
+	if c := r.reservations[now.id.of][now.id.cluster]; c != nil {
+		sameSpec = c.observed.each != nil && c.of == now.version && now.version.generation > 0
+		if sameSpec && c.observed.replicas == now.replicas {
+			return woken
+		}
+	}
 	freed := r.change(now.id, func(c *reservation) {
-		c.observed.replicas = now.replicas
-		if c.observed.each == nil || c.of != now.version || now.version.generation == 0 {
-			c.observed.each, c.of = now.each(), now.version
+		c.observed.replicas, c.of = now.replicas, now.version
+		if !sameSpec {
+			c.observed.each = now.each()
+		}
+		if maps.Equal(c.observed.each, c.decided.each) {
+			c.observed.each = c.decided.each // to save memory
 		}
 	})
 	if freed {
@@ -172,24 +190,19 @@ func (r *room) observe(shard shardID, read func() observation) (woken []holder) 
 func (r *room) limits(of holder, each amounts) map[string]limit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[string]limit, len(r.capacities))
+	all, own := make(map[string]limit, len(r.capacities)), r.reservations[of]
 	for cluster := range r.capacities {
-		all[cluster] = r.limit(of, each, cluster)
+		all[cluster] = r.limit(own[cluster], each, cluster)
 	}
 	return all
 }
 
-func (r *room) limit(of holder, each amounts, cluster string) limit {
-	l := limit{replicas: math.MaxInt64}
-	c := r.reservations[of][cluster]
-	var own amounts
-	if c != nil {
-		own = c.amounts()
-	}
-	used := r.used[cluster]
+// limit returns the limit in a cluster for the parent that has the reservation there; nil if it has none.
+func (r *room) limit(c *reservation, each amounts, cluster string) limit {
+	l, used := limit{replicas: math.MaxInt64}, r.used[cluster]
 	for name, capacity := range r.capacities[cluster] {
 		if n := each[name]; n > 0 {
-			fit := max(0, capacity-used[name]+own[name]) / n
+			fit := max(0, capacity-used[name]+c.amount(name)) / n
 			if fit < l.replicas || fit == l.replicas && name < l.scarce {
 				l = limit{fit, name}
 			}
@@ -214,12 +227,13 @@ type decision struct {
 func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	own := r.reservations[of]
 	for cluster, n := range d.replicas {
 		before, known := d.limits[cluster]
 		if _, ok := r.capacities[cluster]; !ok || !known || n > before.replicas {
 			continue // the Kind keeps replicas above the limit, or it has none
 		}
-		if n > r.limit(of, d.each, cluster).replicas {
+		if n > r.limit(own[cluster], d.each, cluster).replicas {
 			return false, nil
 		}
 	}
@@ -244,14 +258,20 @@ func (r *room) forget(of holder) (woken []holder) {
 
 func (r *room) decide(of holder, d decision) (woken []holder) {
 	var freed []string
-	for cluster := range r.reservations[of] {
-		if d.replicas[cluster] == 0 && r.change(reservationID{of, cluster}, func(c *reservation) { c.decided = use{} }) {
+	set := func(cluster string, to use) {
+		if r.change(reservationID{of, cluster}, func(c *reservation) { c.decided = to }) {
 			freed = append(freed, cluster)
 		}
 	}
+	own := r.reservations[of]
+	for cluster, c := range own {
+		if d.replicas[cluster] == 0 && c.decided.replicas > 0 {
+			set(cluster, use{})
+		}
+	}
 	for cluster, n := range d.replicas {
-		if n > 0 && r.change(reservationID{of, cluster}, func(c *reservation) { c.decided = use{n, d.each} }) {
-			freed = append(freed, cluster)
+		if c := own[cluster]; n > 0 && (c == nil || c.decided.replicas != n || !maps.Equal(c.decided.each, d.each)) {
+			set(cluster, use{n, d.each})
 		}
 	}
 	for cluster, q := range r.waiting {

@@ -14,6 +14,15 @@ type use struct {
 	each     amounts
 }
 
+// amount returns the room in one resource.
+func (u use) amount(name corev1.ResourceName) int64 {
+	each := u.each[name]
+	if u.replicas > 0 && each > most/u.replicas {
+		return most
+	}
+	return max(0, each*u.replicas)
+}
+
 // consuming is a Kind that knows which room its parents and shards use. Other Kinds count with the templates in
 // spec.template and the replicas in spec.replicas.
 type consuming interface {
