@@ -399,3 +399,17 @@ func TestEndedShardsUseNoRoom(t *testing.T) {
 	require.Equal(t, map[string]int64{"b": 2}, decided(Jobs(), job(""), Plan{}, want, have))
 	require.Empty(t, decided(Jobs(), job("Complete"), Plan{}, want, have))
 }
+
+// A Job with indexes that is not divided counts as one replica with all its pods; one that is divided as one for each pod.
+func TestRoomOfIndexes(t *testing.T) {
+	job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"completionMode": "Indexed", "parallelism": int64(3), "completions": int64(3),
+		"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "x", "resources": map[string]any{"requests": map[string]any{"cpu": "2"}}}}}},
+	}}}
+	want := []Shard{{Cluster: "a", Object: job}}
+	require.Equal(t, amounts{"cpu": 6000, "pods": 3}, unitOf(Jobs(), job, nil))
+	require.Equal(t, map[string]int64{"a": 1}, decided(Jobs(), job, Plan{}, want, nil))
+	job.SetAnnotations(map[string]string{"splitter.atoll.dev/divide-indexes": "true"})
+	require.Equal(t, amounts{"cpu": 2000, "pods": 1}, unitOf(Jobs(), job, nil))
+	require.Equal(t, map[string]int64{"a": 3}, decided(Jobs(), job, Plan{}, want, nil))
+}
