@@ -201,7 +201,7 @@ func TestWorkersAssignRoomOnce(t *testing.T) {
 			}
 			w.rest()
 			for name, n := range w.sumIn(deployments, "spec", "replicas") {
-				require.EqualValues(t, map[string]int64{"a": 20, "b": 15, "c": 5}[name], n, name)
+				require.Equal(t, map[string]int64{"a": 20, "b": 15, "c": 5}[name], n, name)
 			}
 		}
 	})
