@@ -47,7 +47,8 @@ const (
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
 	// ReasonTooFewGroups: no choice of clusters meets the bounds in spec.groups of
-	// the PlacementPolicy. Its objects stay in their clusters, and new ones wait.
+	// the PlacementPolicy. The objects of the policy stay in their clusters, and
+	// new objects wait.
 	ReasonTooFewGroups ConditionReason = "TooFewGroups"
 	// ReasonInvalid: a selector cannot be read, the template of a
 	// ClusterDaemonSet does not match its selector or is rejected, or a
@@ -62,8 +63,8 @@ const (
 	// ReasonUndivided: the numbers of an object, such as maxReplicas, apply to
 	// all clusters of the workload together, and no splitter divides them.
 	ReasonUndivided ConditionReason = "Undivided"
-	// ReasonRightsNotPlaced: RoleBindings or ClusterRoleBindings grant rights to
-	// the ServiceAccounts of workloads, and are not placed.
+	// ReasonRightsNotPlaced: RoleBindings or ClusterRoleBindings that grant rights
+	// to the ServiceAccounts of workloads are not placed.
 	ReasonRightsNotPlaced ConditionReason = "RightsNotPlaced"
 	// ReasonPending: nothing was observed yet.
 	ReasonPending ConditionReason = "Pending"

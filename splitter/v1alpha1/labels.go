@@ -37,19 +37,19 @@ const (
 const VolumesAnnotation = "splitter.atoll.dev/leave-volumes"
 
 const (
-	// OrdinalsPerClusterAnnotation is an annotation of a StatefulSet whose pods shall have unique ordinals over
-	// all clusters. Its value is how many ordinals each cluster gets, and so the most replicas that one cluster
-	// can have. A person sets it. It has no effect on the ordinals of pods that run already.
+	// OrdinalsPerClusterAnnotation asks for unique ordinals: on a StatefulSet, it gives each cluster a range of
+	// ordinals. Its value is the number of ordinals in each range, and so the greatest number of replicas in one
+	// cluster. A person sets it. It does not change the ordinals of pods that run already.
 	OrdinalsPerClusterAnnotation = "splitter.atoll.dev/ordinals-per-cluster"
 
-	// OrdinalsAnnotation is on such a StatefulSet, and has the ordinals of each cluster: CLUSTER=FIRST-LAST,
-	// joined by commas. A cluster keeps its ordinals as long as the StatefulSet exists, also without replicas.
-	// Each shard has it with the ordinals of its cluster.
+	// OrdinalsAnnotation has the ranges of such a StatefulSet: CLUSTER=FIRST-LAST, joined by commas. The Splitter
+	// writes it to the StatefulSet with all ranges, and to each shard with the range of its cluster. A cluster keeps
+	// its range as long as the StatefulSet exists, also without replicas.
 	OrdinalsAnnotation = "splitter.atoll.dev/ordinals"
 )
 
 // DivideIndexesAnnotation is an annotation of a Job with the completionMode Indexed. "true" divides its indexes over the
-// clusters. A person sets it whose pods add the environment variable ATOLL_COMPLETION_INDEX_OFFSET to
+// clusters. A person sets it, if the pods of the Job add the environment variable ATOLL_COMPLETION_INDEX_OFFSET to
 // JOB_COMPLETION_INDEX.
 const DivideIndexesAnnotation = "splitter.atoll.dev/divide-indexes"
 

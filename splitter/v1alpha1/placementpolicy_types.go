@@ -92,9 +92,9 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	SpreadBy []string `json:"spreadBy,omitempty"`
 
-	// Groups bound the groups of SpreadBy. If no choice of clusters meets them
-	// all, objects stay in their clusters, new ones wait, and the condition Ready
-	// is False with the reason TooFewGroups.
+	// Groups are bounds of the groups that SpreadBy forms. If no choice of
+	// clusters meets all bounds, objects stay in their clusters, new objects wait,
+	// and the condition Ready is False with the reason TooFewGroups.
 	//
 	// +optional
 	// +listType=map
@@ -133,8 +133,9 @@ type PlacementPolicySpec struct {
 	Clusters []ClusterShare `json:"clusters,omitempty"`
 }
 
-// GroupBounds are bounds of the groups of clusters that have the same value of
-// one label, and of the labels before it in SpreadBy.
+// GroupBounds are the bounds of the groups of one label. Clusters are in one
+// group if they have the same values of this label and of all labels before it
+// in SpreadBy.
 type GroupBounds struct {
 	// Key is the key of the label, one of SpreadBy.
 	//
@@ -142,16 +143,16 @@ type GroupBounds struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 
-	// MinGroups is the least number of groups with a chosen cluster. Clusters
-	// without the label form a group, too.
+	// MinGroups is the least number of groups with at least one chosen cluster.
+	// Clusters without the label form a group, too.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=256
 	MinGroups int32 `json:"minGroups,omitempty"`
 
-	// MaxClusters bounds the number of chosen clusters in each group. Zero is no
-	// bound.
+	// MaxClusters is the greatest number of chosen clusters in each group. Zero
+	// means no bound.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -192,10 +193,10 @@ type Toleration struct {
 	// +kubebuilder:validation:Enum="";NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
-	// TolerationSeconds is for how long a taint with the effect NoExecute is
-	// tolerated, from its timeAdded on. Until then the cluster keeps its
-	// objects and gets no new ones. Absent is forever; zero and less is not at
-	// all. If several tolerations match a taint, the longest time counts.
+	// TolerationSeconds is for how many seconds a taint with the effect NoExecute
+	// is tolerated, from its timeAdded on. During this time the cluster keeps its
+	// objects and gets no new ones. Absent means forever; zero or less means not
+	// at all. If several tolerations match a taint, the longest time counts.
 	//
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`

@@ -107,8 +107,8 @@ type WorkloadTypeSpec struct {
 	// PodSelector is the path of a selector of pods: a LabelSelector, or a map of
 	// labels. It declares that the objects of the type, such as PodMonitors,
 	// follow the workloads whose pods they select: with a policy that has
-	// dependents, each cluster of the workload gets the whole object. It is
-	// possible with the division None, without a scaleTarget.
+	// dependents, each cluster of such a workload gets the whole object. Set it
+	// only with the division None and without a scaleTarget.
 	//
 	// +optional
 	PodSelector FieldPath `json:"podSelector,omitempty"`
@@ -191,9 +191,9 @@ type WorkloadReference struct {
 	// Path is the path of the name.
 	Path FieldPath `json:"path"`
 
-	// Resource is the type of the object: without a group configmaps,
-	// persistentvolumeclaims, secrets, serviceaccounts or services, with a group
-	// the plural name in lower case, such as analysistemplates.
+	// Resource is the type of the object, as a plural name in lower case. Without
+	// a group it is configmaps, persistentvolumeclaims, secrets, serviceaccounts
+	// or services. With a group it can be any type, such as analysistemplates.
 	Resource ReferencedResource `json:"resource"`
 
 	// Group is the API group of a type outside of the core group.
@@ -204,8 +204,8 @@ type WorkloadReference struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Group string `json:"group,omitempty"`
 
-	// Version is the version in which the objects are read. It is set if the
-	// group is.
+	// Version is the API version in which the objects are read. Set it if and only
+	// if group is set.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

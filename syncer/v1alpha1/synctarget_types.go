@@ -68,8 +68,8 @@ type SyncTargetSpec struct {
 	// +optional
 	EvictAfter *metav1.Time `json:"evictAfter,omitempty"`
 
-	// Taints keep the objects of placement policies away that do not tolerate
-	// them. Splitters without policies, and ClusterDaemonSets, ignore them.
+	// Taints keep away objects whose placement policy does not tolerate them.
+	// Splitters without policies, and ClusterDaemonSets, ignore taints.
 	//
 	// +optional
 	// +listType=map
@@ -116,16 +116,16 @@ type Taint struct {
 	Value string `json:"value,omitempty"`
 
 	// Effect is NoSchedule (the cluster keeps its objects and replicas, and gets
-	// no new ones), PreferNoSchedule (the cluster is chosen only if
-	// the others do not suffice for maxClusters) or NoExecute (present objects
-	// move to other clusters, too).
+	// no new ones), PreferNoSchedule (a policy with maxClusters or groups chooses
+	// other clusters first) or NoExecute (the cluster gets no new objects and
+	// replicas, and the present ones move to other clusters).
 	//
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// TimeAdded is the time from which NoExecute moves objects. Absent is the
-	// time at which a controller first observed the taint: set it if the
-	// seconds of tolerations must not begin again when the controller restarts.
+	// TimeAdded is the time from which NoExecute moves objects, and from which
+	// tolerationSeconds count. Absent means the time at which a controller first
+	// observed the taint, so the seconds begin anew when the controller restarts.
 	//
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
@@ -178,9 +178,10 @@ type SyncTargetStatus struct {
 	LastSyncerHeartbeatTime *metav1.Time `json:"lastSyncerHeartbeatTime,omitempty"`
 
 	// Capacity is the sum of the allocatable resources of the cluster's ready
-	// and uncordoned nodes, whether used or not: cpu, memory and pods, and if
-	// nodes have them ephemeral-storage and extended resources, at most 32
-	// resources in all. All values are zero if no node is ready and uncordoned.
+	// and uncordoned nodes, whether used or not. It has cpu, memory and pods. If
+	// nodes have ephemeral-storage and extended resources, it has these too, at
+	// most 32 resources in all. All values are zero if no node is ready and
+	// uncordoned.
 	// A resource that no node has any longer is zero. Empty means unknown: the
 	// syncer has never listed nodes, or there are none. The last value stays
 	// while nodes cannot be listed.
