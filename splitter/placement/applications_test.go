@@ -35,7 +35,7 @@ import (
 // dividedKinds are the kinds of workloads that the test of the applications divides.
 var dividedKinds = []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()}
 
-// ofTheDivision lists the fields in which a shard may differ from its parent, by resource. The comment gives the reason.
+// ofTheDivision lists the fields in which a shard may differ from its parent, by resource. Each comment gives the reason.
 var ofTheDivision = map[string][]string{
 	"deployments":  {"spec.replicas", "spec.strategy.rollingUpdate"}, // the share, and the part of the budget that all clusters share
 	"statefulsets": {"spec.replicas"},
@@ -240,7 +240,7 @@ func differences(path string, a, b any) map[string]bool {
 	return all
 }
 
-// none reports whether a workload has no replicas, or is a Job that is suspended before its first pod.
+// none reports whether a workload needs no shard: it has no replicas, or is a Job that is suspended before its first pod.
 func none(obj *unstructured.Unstructured) bool {
 	if suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); suspended && obj.GetKind() == "Job" {
 		return true

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bindingTypes are the types that grant rights to ServiceAccounts. The Controller does not place them: an author of
-// objects in the upstream would get rights in clusters, and syncers reject them without a permit.
+// bindingTypes are the types that grant rights to ServiceAccounts. The Controller does not place their objects: otherwise
+// an author of objects in the upstream would get rights in clusters. Syncers reject such objects without a permit.
 var bindingTypes = []struct {
 	resource schema.GroupResource
 	kind     string
@@ -31,7 +31,8 @@ func stripBinding(obj *unstructured.Unstructured) {
 	}
 }
 
-// binds returns whether a binding grants rights to a ServiceAccount that a workload names; nil if it names none.
+// binds returns a func that reports whether a binding grants rights to a ServiceAccount of a workload. It returns nil if the
+// binding names no ServiceAccount.
 func binds(binding *unstructured.Unstructured) belonging {
 	accounts := map[types.NamespacedName]bool{}
 	for _, subject := range objectsIn(binding.Object, "subjects") {

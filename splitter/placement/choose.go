@@ -28,21 +28,21 @@ import (
 // Choose meets all bounds in Groups, and replaces present clusters only if the bounds require it. It
 // returns no cluster if no choice meets the bounds.
 //
-// A Holding cluster is chosen only if it is present. So is a cluster with a taint NoSchedule or
-// NoExecute that the policy does not tolerate forever. A cluster with a taint PreferNoSchedule that the
-// policy does not tolerate is chosen only if it is present, or if the others are fewer than
-// MaxClusters. Use Tolerate first to leave clusters when NoExecute requires it.
+// A Holding cluster is chosen only if it is present. The same holds for a cluster with a taint
+// NoSchedule or NoExecute that the policy does not tolerate forever. A cluster with a taint
+// PreferNoSchedule that the policy does not tolerate is chosen after all others: it has an effect only
+// if MaxClusters or Groups leave clusters out. Choose has no clock: pass the clusters that Tolerate
+// returns, in which a cluster is Draining when a taint NoExecute requires it.
 //
-// A Draining cluster is never chosen, nor is a
-// cluster whose share in the policy has the maximum zero, or the weight zero and no minimum. A
-// weight label that cannot be read counts as absent. Choose fails if the policy's ClusterSelector
-// cannot be read.
+// A Draining cluster is never chosen, nor is a cluster whose share in the policy has the maximum zero,
+// or the weight zero and no minimum. A weight label that cannot be read counts as absent. Choose fails
+// if the policy's ClusterSelector cannot be read, or if a key of Groups is not in SpreadBy.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
 	names, _, err := choose(spec, uid, clusters, present)
 	return names, err
 }
 
-// choose does the work of Choose. If no choice meets the bounds in Groups, missing is the bound that fails.
+// choose is Choose. If no choice meets the bounds in Groups, missing is a bound that cannot be met.
 func choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) (names []string, missing *shortage, err error) {
 	if spec.Mode == v1alpha1.PlacementNone {
 		return nil, nil, nil

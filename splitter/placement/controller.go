@@ -53,9 +53,9 @@ type Controller struct {
 type Options struct {
 	// Workloads are the resources that a Splitter divides; nil: Deployments.
 	Workloads []schema.GroupVersionResource
-	// WorkloadTypes are declarations of further types that a Splitter divides. Types to which they refer, and types with
-	// a podSelector, are placed with the workloads, in addition to Others. Objects of a type with a scaleTarget and the
-	// division None are not placed: the condition DependentsPlaced lists them, as HorizontalPodAutoscalers. nil: none.
+	// WorkloadTypes are declarations of further types; nil: none. A Splitter divides their objects, with two exceptions.
+	// Objects with a podSelector, and those to which a declared reference leads, are placed as Others are. Objects of a
+	// type with a scaleTarget and the division None are not placed: the condition DependentsPlaced lists them.
 	WorkloadTypes []v1alpha1.WorkloadTypeSpec
 	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
 	// PersistentVolumeClaims, Services, Ingresses and NetworkPolicies.

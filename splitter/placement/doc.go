@@ -46,11 +46,12 @@
 //   - The Controller does not touch labels that it did not write: neither those of other tools,
 //     nor a label for a cluster that the annotation does not list. It leaves alone an object that
 //     another client has given to one cluster.
-//   - If any choice of clusters meets the bounds in the policy's groups, the chosen clusters do. They
-//     are as many as possible, and have as many of the present clusters as possible.
+//   - If some choice of clusters meets the bounds in the policy's groups, the chosen clusters meet them.
+//     Among such choices it is one with the most clusters, and with the most present clusters.
 //   - A cluster with a taint NoSchedule or NoExecute gets no new objects and replicas of a policy that
-//     does not tolerate the taint forever. With NoExecute, the present ones move after the seconds of
-//     the toleration, counted from the taint's TimeAdded or from its first observation by this process.
+//     does not tolerate the taint forever. With NoExecute, present objects and replicas move when
+//     TolerationSeconds have passed since the taint's TimeAdded or, if it has none, since this process
+//     first observed the taint.
 //   - Unknown does not count as absent: a stale cache removes nothing. While one of
 //     Options.Workloads cannot be read, or is not served, no object that keeps its name leaves a
 //     cluster. The same holds for Ingresses while the Services in Options.Others cannot be read, and for
@@ -67,7 +68,8 @@
 //   - That a HorizontalPodAutoscaler or a PodDisruptionBudget follows its workload. A Splitter may
 //     divide the budgets: see splitter.DisruptionBudgets. The condition DependentsPlaced of a policy
 //     with Dependents lists the objects that are not divided.
-//   - That the rights of a ServiceAccount follow it. The condition DependentsPlaced lists its bindings.
+//   - That the rights of a ServiceAccount follow it. The condition DependentsPlaced of a policy with
+//     Dependents lists the RoleBindings and ClusterRoleBindings.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
 //     empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new

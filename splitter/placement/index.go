@@ -205,7 +205,8 @@ func (x *index) follows(k *kind, obj *unstructured.Unstructured) (clusters []str
 	return slices.Compact(clusters)
 }
 
-// leadersOf returns a func that reports whether a workload or its pods refer to an object, or the object selects the pods.
+// leadersOf returns a func that reports whether obj follows a workload: the workload or its pods refer to obj, or obj
+// selects these pods.
 func (k *kind) leadersOf(obj *unstructured.Unstructured) func(workload) bool {
 	resource := k.gvr.GroupResource()
 	ref := reference{resource.String(), obj.GetName()}

@@ -17,7 +17,7 @@ import (
 type kind struct {
 	gvr     schema.GroupVersionResource
 	of      *declared.Type // nil if the resource is not divided
-	selects *declared.Type // of a declared type whose objects select pods; nil for others
+	selects *declared.Type // the declaration of the type, if its objects select pods; else nil
 	number  int
 	divided bool
 	objects *loop.Objects
@@ -39,8 +39,8 @@ func (opts Options) Resources() (workloads, others []schema.GroupVersionResource
 	return workloads, others
 }
 
-// kinds returns the kinds of the objects to place, without caches, and all declared types. The types whose objects follow
-// workloads, by a declaration, are among them. It fails if a resource is listed twice or a declaration cannot be read.
+// kinds returns the kinds of the objects to place, without caches, and all declared types. The kinds include those of the
+// objects that follow workloads by a declaration. It fails if a resource is listed twice or a declaration cannot be read.
 func (opts Options) kinds() (kinds []*kind, listed []*declared.Type, err error) {
 	workloads, others := opts.Resources()
 	seen := map[schema.GroupResource]bool{}

@@ -21,9 +21,11 @@ import (
 // clusters of the annotations replicas stay, even if the cluster drains or is lost, until the
 // Controller changes the annotations. A cluster gets no new replicas while it is unschedulable, or has
 // a taint NoSchedule or NoExecute that the tolerations in the annotations do not tolerate forever.
-// Place needs no clock: the Controller decides when a parent leaves a cluster. For a parent without the annotations Place returns
-// splitter.ErrUndecided. At most a quarter of the replicas move at once. No cluster gets more
-// replicas than the number of pods that it can hold, but present replicas stay.
+// Place needs no clock: the Controller decides when a parent leaves a cluster.
+//
+// For a parent without the annotations Place returns splitter.ErrUndecided. At most a quarter of the
+// replicas move at once. No cluster gets more replicas than the number of pods that it can hold, but
+// present replicas stay.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
 	if parent == nil {
 		return splitter.Demand{}, nil, errors.New("placement: parent is nil")

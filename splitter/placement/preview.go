@@ -26,8 +26,8 @@ import (
 type Observed struct {
 	// Clusters are the clusters with their States, as splitter.ReadClusters returns them.
 	Clusters []splitter.Cluster
-	// Now is the time of the observation, as given to splitter.ReadClusters. It decides which taints drain their
-	// cluster. Zero: none does, except a taint without TimeAdded that is not tolerated.
+	// Now is the time of the observation, as given to splitter.ReadClusters. It decides which taints NoExecute drain
+	// their cluster. With the zero time, only a taint without TimeAdded that is not tolerated drains its cluster.
 	Now time.Time
 	// Policies are the PlacementPolicies and ClusterPlacementPolicies.
 	Policies []*unstructured.Unstructured

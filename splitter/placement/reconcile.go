@@ -93,8 +93,8 @@ func foreign(obj *unstructured.Unstructured, unlabeled bool) bool {
 	return false
 }
 
-// observe returns the input of a decision about an object. It stores in *again the time until a toleration ends, and
-// facts.held the time after which its result may differ, unless *again has a shorter time.
+// observe returns the input of a decision about an object. It lowers *again to the time until a toleration ends, and
+// facts.held lowers it to the time after which the result of facts.held may differ. Zero in *again means no time.
 func (c *Controller) observe(k *kind, key string, obj *unstructured.Unstructured, list []splitter.Cluster, again *time.Duration) (facts, error) {
 	f := facts{obj: obj, divided: k.divided, clusters: list, fresh: true, held: c.lingers(key, again)}
 	f.before, f.placed, _ = read(obj) // a division that cannot be read is overwritten

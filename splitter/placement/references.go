@@ -10,7 +10,7 @@ import (
 )
 
 // reference names an object that a workload or its pods refer to in their own namespace. The resource has the form
-// RESOURCE.GROUP.
+// RESOURCE.GROUP, or RESOURCE for the core group.
 type reference struct{ resource, name string }
 
 // The core resources that pods refer to.

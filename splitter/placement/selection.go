@@ -19,14 +19,15 @@ import (
 // selection chooses some of the clusters that an object may have, within the bounds of its policy.
 type selection struct {
 	uid    types.UID
-	most   int           // zero: no bound
-	levels []groupBounds // by the index of the label in SpreadBy
+	most   int           // the greatest number of chosen clusters; zero: no bound
+	levels []groupBounds // one for each label of SpreadBy, in the same order
 	offers []*candidate
 	chosen []*candidate
-	has    map[string]int // chosen clusters, by group
+	has    map[string]int // the number of chosen clusters, by group
 }
 
-// groupBounds are the bounds of the groups of one label. Zero is no bound.
+// groupBounds are the bounds of the groups of one label: the least number of groups, and the greatest number of clusters
+// in each. Zero means no bound.
 type groupBounds struct {
 	key              string
 	groups, perGroup int
@@ -41,7 +42,7 @@ type candidate struct {
 	taken            bool // chosen
 }
 
-// shortage is a bound that no choice of clusters meets.
+// shortage is a least number of groups that no choice of clusters reaches.
 type shortage struct {
 	key       string
 	want, has int
@@ -78,8 +79,8 @@ func (s *selection) offer(c splitter.Cluster, present, avoided bool) {
 	s.offers = append(s.offers, o)
 }
 
-// take chooses as many clusters as the bounds allow. It prefers present clusters, then those that are not avoided. It
-// returns the bound that fails if no choice meets all of them.
+// take chooses as many clusters as the bounds allow. It prefers present clusters, then those that are not avoided. If no
+// choice meets all bounds, it returns a bound that cannot be met.
 func (s *selection) take() *shortage {
 	bounded := s.most > 0 && len(s.offers) > s.most || slices.ContainsFunc(s.levels, func(l groupBounds) bool { return l.groups > 0 || l.perGroup > 0 })
 	if !bounded {
@@ -96,7 +97,8 @@ func (s *selection) take() *shortage {
 	return nil
 }
 
-// fill chooses clusters from a pool while one fits. It takes each from the group with the fewest chosen clusters.
+// fill chooses clusters from the pool until the upper bounds permit no further one. It takes each from the group with the
+// fewest chosen clusters.
 func (s *selection) fill(pool func(*candidate) bool) {
 	for {
 		var next *candidate
@@ -112,9 +114,9 @@ func (s *selection) fill(pool func(*candidate) bool) {
 	}
 }
 
-// cover replaces and adds clusters until each level has its least number of groups, first the widest level. Each step adds
-// a group to a level and takes none from it or from a wider one, so cover ends. A step exists if any choice of clusters
-// meets the bounds of the level: sets of clusters in different groups, within the upper bounds, form a matroid.
+// cover adds and replaces clusters until each level has its least number of groups, the widest level first. Each step adds
+// a group to one level and removes none from it or from a wider level, so cover ends. If a choice meets the bounds of the
+// level, such a step exists: sets of clusters in different groups, within the upper bounds, form a matroid.
 func (s *selection) cover() *shortage {
 	for {
 		level := slices.IndexFunc(s.levels, func(l groupBounds) bool { return l.groups > 0 && s.groups(l) < l.groups })
@@ -147,11 +149,11 @@ func (s *selection) cover() *shortage {
 	}
 }
 
-// step adds the cluster in, instead of out unless out is nil.
+// step adds the cluster in. If out is not nil, the step removes out.
 type step struct{ in, out *candidate }
 
-// kept returns by how much a step changes the number of present clusters. The cluster out is a present one: the others
-// that cover has added are the only ones in their groups.
+// kept returns by how much a step changes the number of present clusters. out is always a present cluster: cover removes
+// no cluster that it has added, because each of these is the only chosen one in its group.
 func (x step) kept() (n int) {
 	if x.in.present {
 		n++
@@ -173,8 +175,8 @@ func (s *selection) prefers(a, b step) bool {
 	return s.compare(a.in, b.in) < 0
 }
 
-// surplus returns the cluster that a step can replace by o: one in o's full group at a level whose group at the level
-// wanted has another chosen cluster. at is zero for the set of all clusters, else the level plus one.
+// surplus returns a chosen cluster that o can replace so that the level wanted loses no group, or nil. at is the result of
+// full for o: the replaced cluster must be in the same full set.
 func (s *selection) surplus(o *candidate, at, wanted int) (out *candidate) {
 	for _, c := range s.chosen {
 		if at > 0 && c.groups[at-1] != o.groups[at-1] || s.has[c.groups[wanted]] < 2 {
@@ -187,8 +189,8 @@ func (s *selection) surplus(o *candidate, at, wanted int) (out *candidate) {
 	return out
 }
 
-// full returns the narrowest full set of clusters that would have o: zero for the set of all clusters, else the level of
-// the group plus one. It returns -1 if o fits.
+// full returns which upper bound excludes o, the narrowest first: the level plus one if the group of o at this level is
+// full, zero if the bound of all clusters is reached, and -1 if o can be chosen.
 func (s *selection) full(o *candidate) int {
 	for level := len(s.levels) - 1; level >= 0; level-- {
 		if most := s.levels[level].perGroup; most > 0 && s.has[o.groups[level]] >= most {
@@ -211,7 +213,7 @@ func (s *selection) groups(l groupBounds) int {
 	return len(found)
 }
 
-// compare orders clusters by the number of chosen clusters in their groups, the widest first, then by rank.
+// compare orders clusters by the number of chosen clusters in their groups, the widest group first, then by rank.
 func (s *selection) compare(a, b *candidate) int {
 	for level := range s.levels {
 		if d := cmp.Compare(s.has[a.groups[level]], s.has[b.groups[level]]); d != 0 {

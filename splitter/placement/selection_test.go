@@ -71,9 +71,9 @@ func named(clusters []splitter.Cluster, names []string) (list []splitter.Cluster
 	return list
 }
 
-// The test compares Choose with all sets of the clusters. If a set meets the bounds, Choose returns one: none of those
-// that meet the bounds is larger or has more present clusters. Else it returns no cluster. It decides the same for
-// clusters in any order, and again when the clusters are present.
+// The test compares Choose with all sets of the clusters. If some set meets the bounds, Choose returns such a set, and no
+// other such set is larger or has more present clusters. Otherwise it returns no cluster. The order of the clusters does not
+// matter, and a second call with the chosen clusters as present ones returns the same.
 func TestChooseMeetsTheBoundsOfGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, clusters, present := drawBounds(t)
@@ -111,7 +111,7 @@ func TestChooseMeetsTheBoundsOfGroups(t *testing.T) {
 }
 
 // A cluster that joins replaces no other. When a cluster leaves, the others stay, unless the bounds require a group that
-// only another cluster of a full group can form.
+// only a cluster in place of one of them can form.
 func TestChooseWithinBoundsDoesNotShuffle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, clusters, _ := drawBounds(t)
@@ -128,8 +128,8 @@ func TestChooseWithinBoundsDoesNotShuffle(t *testing.T) {
 	})
 }
 
-// Five clusters are present, and four zones are required. The present cluster in the other region is one of them, although
-// it is avoided and another cluster there is not.
+// Five clusters are present, and four zones are required. The present cluster in the other region forms one of the zones,
+// although it is avoided and another cluster there is not.
 func TestTheBoundsPreferPresentClusters(t *testing.T) {
 	in := func(name, region, zone string) splitter.Cluster {
 		return splitter.Cluster{Name: name, Labels: map[string]string{"region": region, "zone": zone}}

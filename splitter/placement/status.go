@@ -97,8 +97,8 @@ func condition(obj *unstructured.Unstructured, of v1alpha1.ConditionType, status
 	return loop.Condition(obj, declared.Condition(obj, string(of)), string(of), string(status), string(reason), message, time.Now())
 }
 
-// chooses returns the clusters that a policy chooses for an object that is present in all clusters, or the bound that no
-// choice meets. again is the time until a toleration of the policy ends.
+// chooses returns the clusters that a policy chooses for an object that is present in all clusters, or a bound that no
+// choice meets. again is the time until the next toleration of the policy ends, zero if none does.
 func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster, now time.Time) (chosen []string, missing *shortage, again time.Duration, err error) {
 	p.mu.Lock()
 	list := p.of[key.Namespace]

@@ -63,8 +63,8 @@ func TestNoScheduleHolds(t *testing.T) {
 	})
 }
 
-// A cluster with a taint NoExecute is left when the seconds of the toleration end, by time alone. The time begins with
-// TimeAdded or, without it, with the first observation of the taint. Until then the cluster gets no new replicas. The
+// Objects leave a cluster with a taint NoExecute when TolerationSeconds have passed, without an event. They count from
+// TimeAdded or, without it, from the first observation of the taint. Until then the cluster gets no new replicas. All
 // replicas stay available.
 func TestNoExecuteDrainsAfterTheSeconds(t *testing.T) {
 	for name, dated := range map[string]bool{"with a time": true, "without a time": false} {

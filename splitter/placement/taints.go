@@ -15,10 +15,11 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Tolerate returns the clusters with the States that their taints give them for a policy with these
-// tolerations: a taint NoSchedule or NoExecute that is not tolerated forever makes a cluster Holding,
-// and NoExecute makes it Draining when its time has come. A taint without TimeAdded was added now.
-// again is the time until the next State changes; zero means that no such change is due. It is pure.
+// Tolerate returns the clusters with the States that they have for a policy with these tolerations. A
+// taint NoSchedule or NoExecute that is not tolerated forever makes a cluster Holding. A taint
+// NoExecute makes it Draining when TolerationSeconds have passed since TimeAdded, at once if it is not
+// tolerated. A taint without TimeAdded counts as added now. again is the time until the next State
+// changes; zero means that no such change is due. It is pure.
 func Tolerate(tolerations []v1alpha1.Toleration, clusters []splitter.Cluster, now time.Time) (list []splitter.Cluster, again time.Duration) {
 	if !slices.ContainsFunc(clusters, func(c splitter.Cluster) bool { return len(c.Taints) > 0 }) {
 		return clusters, 0
@@ -61,8 +62,8 @@ func tolerated(tolerations []v1alpha1.Toleration, taint syncerv1alpha1.Taint) bo
 	return slices.ContainsFunc(tolerations, func(t v1alpha1.Toleration) bool { return tolerates(t, taint) })
 }
 
-// untilDrain returns the time from now on until a taint drains its cluster. drains is false if the effect of the taint is
-// not NoExecute, or if the taint is tolerated forever.
+// untilDrain returns the time from now until a taint drains its cluster; zero or less means now. drains is false if the
+// effect of the taint is not NoExecute, or if the taint is tolerated forever.
 func untilDrain(tolerations []v1alpha1.Toleration, taint syncerv1alpha1.Taint, now time.Time) (rest time.Duration, drains bool) {
 	if taint.Effect != corev1.TaintEffectNoExecute {
 		return 0, false
@@ -83,13 +84,14 @@ func untilDrain(tolerations []v1alpha1.Toleration, taint syncerv1alpha1.Taint, n
 	return taint.TimeAdded.Add(longest).Sub(now), true
 }
 
-// seconds converts seconds to a duration between zero and a century, which cannot overflow.
+// seconds converts seconds to a duration, limited to the range from zero to a century so that it cannot overflow.
 func seconds(n int64) time.Duration {
 	const century = 100 * 365 * 24 * 3600
 	return time.Duration(max(0, min(n, century))) * time.Second
 }
 
-// tolerates reports whether a toleration matches a taint, by the rule of Kubernetes, whatever its seconds.
+// tolerates reports whether a toleration matches a taint by key, value and effect, with the rules of Kubernetes. It ignores
+// TolerationSeconds.
 func tolerates(t v1alpha1.Toleration, taint syncerv1alpha1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false

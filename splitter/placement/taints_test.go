@@ -25,8 +25,8 @@ var (
 	operators    = []corev1.TolerationOperator{"", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Unknown"}
 )
 
-// A toleration matches a taint if each of the three tables has the taint's part in the row of the toleration's part. The
-// test compares all combinations.
+// The three tables list the effects, keys and values of taints that each part of a toleration matches. A toleration matches
+// a taint if all its parts do. The test compares all combinations.
 func TestTolerates(t *testing.T) {
 	keys := map[string][]string{"": {"gpu", "maintenance"}, "gpu": {"gpu"}, "maintenance": {"maintenance"}}
 	type match struct {
@@ -194,8 +194,8 @@ func TestTolerateOverTime(t *testing.T) {
 	})
 }
 
-// A cluster with a taint PreferNoSchedule joins an object only if all other clusters that may join have done so. It
-// replaces none, and is the first to be left if MaxClusters falls.
+// A cluster with a taint PreferNoSchedule joins an object only after all other clusters that may join. It replaces no
+// cluster, and is the first that leaves if MaxClusters falls.
 func TestChooseAvoidsClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, clusters := v1alpha1.PlacementPolicySpec{MaxClusters: rapid.Int32Range(1, 4).Draw(t, "most")}, []splitter.Cluster{}

@@ -22,20 +22,20 @@ import (
 	declared "github.com/atoll-dev/atoll/splitter/workload"
 )
 
-// undivided has the objects that belong to a workload and that the Controller does not place. Of some, each cluster would
-// apply the numbers to its own part of the workload; those with the Splitter's finalizer are divided. Others grant rights
-// to the ServiceAccounts of its pods. The status of a policy lists them.
+// undivided has the objects that belong to a workload and that the Controller does not place. The status of a policy lists
+// them. Some have numbers, such as maxReplicas, that each cluster would apply to its own part of the workload; those with
+// the Splitter's finalizer are divided and not listed. The others grant rights to the ServiceAccounts of the pods.
 type undivided struct {
 	caches []*loop.Objects
 
 	mu sync.Mutex
-	of map[string]map[undividedID]belonging // by namespace; empty: objects without one
+	of map[string]map[undividedID]belonging // by namespace; under "": objects without a namespace
 }
 
 // undividedID identifies an object within its namespace.
 type undividedID struct {
 	kind, name string
-	grants     bool // it grants rights
+	grants     bool // the object grants rights
 }
 
 // belonging reports whether an object belongs to a workload.
@@ -134,7 +134,7 @@ func (u *undivided) set(namespace string, id undividedID, belongs belonging) {
 	}
 }
 
-// any reports whether there are such objects for the workloads of a namespace.
+// any reports whether there are undivided objects that may belong to workloads of a namespace.
 func (u *undivided) any(namespace string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -153,8 +153,8 @@ func (u *undivided) err() error {
 }
 
 // belonging returns the objects that belong to one of the workloads, sorted, each with its workload: those whose numbers are
-// not divided, and those that grant rights. policy is the namespace of the policy. If it is empty, the names have their
-// namespaces.
+// not divided, and those that grant rights. policy is the namespace of the policy, empty for a ClusterPlacementPolicy. Then
+// the names have their namespaces.
 func (u *undivided) belonging(policy string, workloads []workload) (numbers, grants []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -204,7 +204,7 @@ func (c *Controller) dependentsPlaced(obj *unstructured.Unstructured) []any {
 }
 
 // dependentsVerdict returns the condition DependentsPlaced of a policy that places dependents. numbers and grants are the
-// objects that are not placed, and err is why they may not be read.
+// objects that are not placed, as belonging returns them. err is not nil if the Controller may not read such objects.
 func dependentsVerdict(obj *unstructured.Unstructured, numbers, grants []string, err error) map[string]any {
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonComplete, "every object that belongs to the workloads is placed with them"
 	switch {
