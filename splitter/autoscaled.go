@@ -142,7 +142,7 @@ func (s scaling) plan() (*scalingPlan, error) {
 	}
 	p := &scalingPlan{scaling: s, minima: minima, replicas: s.present}
 	if len(minima) == 0 {
-		return p, nil // it is paused, or no cluster may have any
+		return p, nil // the autoscaler is paused, or no cluster may have replicas
 	}
 	p.replicas = 0
 	begun := false
@@ -209,7 +209,7 @@ func (p *scalingPlan) cut(k Kind, parent *unstructured.Unstructured, have []Shar
 		return Plan{}, nil, err
 	}
 	if numbered, ok := k.(numbering); ok {
-		err = numbered.number(parent, shards, have) // of the shards without replicas, too
+		err = numbered.number(parent, shards, have) // also of the shards that mark has added
 	}
 	return plan, shards, err
 }

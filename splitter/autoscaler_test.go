@@ -214,8 +214,8 @@ func TestAutoscaledWorkloadMoves(t *testing.T) {
 	})
 }
 
-// While clusters are unreachable, their parts keep their minReplicas until Grace: the autoscaler keeps its minReplicas also if
-// all clusters are.
+// The part of an unreachable cluster keeps its minReplicas until Grace. While all clusters are unreachable, the parts still
+// add up to minReplicas of the autoscaler.
 func TestUnreachableClustersKeepTheirMinima(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newScaled(t, cluster("a", ""), cluster("b", ""), cluster("c", ""))
@@ -243,8 +243,8 @@ func TestUnreachableClustersKeepTheirMinima(t *testing.T) {
 	})
 }
 
-// If no cluster may have replicas, the workload keeps its number, also above maxReplicas, and all of them find no place. A
-// part without a place writes no status again and again: API servers leave currentReplicas out if it is zero.
+// If no cluster may have replicas, the workload keeps its spec.replicas, also above maxReplicas, and all are unplaced. The
+// Splitter does not write the same status repeatedly, although API servers leave out currentReplicas if it is zero.
 func TestAutoscaledWorkloadWithoutClusters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newScaled(t, cluster("a", "0"))

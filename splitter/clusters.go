@@ -36,9 +36,9 @@ type Cluster struct {
 	// EvictAfter is the time from which the present replicas move to other clusters. The zero time
 	// means never.
 	EvictAfter time.Time
-	// Taints keep objects of policies away that do not tolerate them: see package placement. If a
-	// taint has no TimeAdded, States and the Splitter set it to the time at which they first observed
-	// the taint.
+	// Taints keep away objects whose placement policy does not tolerate them: see package placement.
+	// If a taint has no TimeAdded, States and the Splitter set it to the time at which they first
+	// observed the taint.
 	Taints []syncerv1alpha1.Taint
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.

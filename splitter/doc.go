@@ -56,7 +56,7 @@
 //   - A shard that could not be read does not count as absent. An unreachable cluster keeps its
 //     replicas for Options.Grace and gets no new ones; its shards count with their last status. The
 //     Splitter continues to balance parents that have no shard in that cluster. While many clusters
-//     are unready, they lose their replicas one after another: see [Periods]. While no cluster is
+//     are unready, these lose their replicas one after another: see [Periods]. While no cluster is
 //     ready, all clusters keep their replicas.
 //   - All clusters of a Deployment share its maxUnavailable and maxSurge, percentages included: see
 //     package rollout. A new template, scaling, moves, drains and lost clusters together bring the

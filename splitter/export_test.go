@@ -31,8 +31,8 @@ func indexesFrom(all []int64) indexList {
 	return union(spans)
 }
 
-// IndexText returns the list of some indexes.
+// IndexText returns some indexes in the form of a list in a Job's status.
 func IndexText(all []int64) string { return indexesFrom(all).String() }
 
-// IndexesWithout returns the list of the indexes of a that are not in b.
+// IndexesWithout returns the indexes of a that are not in b, in the form of a list in a Job's status.
 func IndexesWithout(a, b []int64) string { return indexesFrom(a).without(indexesFrom(b)).String() }

@@ -19,20 +19,20 @@ func finalized(obj *unstructured.Unstructured) bool {
 	return slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer)
 }
 
-// recording is a Kind that keeps facts about the shards in an annotation of their parent, for the time after the shards.
+// recording is a Kind that stores facts about shards in an annotation of their parent, so that they outlive the shards.
 type recording interface {
-	// record returns the annotation, or nil if the shards have no such facts.
+	// record returns the annotation of the parent, nil if there are no such facts.
 	record(parent *unstructured.Unstructured, shards []Shard) map[string]string
 }
 
-// records reports whether the Kind keeps facts about shards in their parent.
+// records reports whether the Kind stores facts about shards in their parent.
 func (k *kindState) records() bool {
 	_, ok := k.kind.(recording)
 	return ok
 }
 
-// marked returns the metadata that the Splitter writes to a parent with the given shards: its finalizer, and the
-// annotation of the Kind.
+// marked returns the metadata that the Splitter writes to a parent with the given shards: the finalizer, and the
+// annotation that record returns.
 func (k *kindState) marked(parent *unstructured.Unstructured, shards []Shard) *unstructured.Unstructured {
 	mark := loop.Identity(parent)
 	mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})

@@ -135,7 +135,7 @@ func (s *Splitter) followed(k *kindState, workload *unstructured.Unstructured, l
 		}
 	}
 	if numbered, ok := k.kind.(numbering); ok {
-		f.shares = numbered.bound(workload, f.shares, have) // also those of the autoscaler's parts
+		f.shares = numbered.bound(workload, f.shares, have) // the bounds of an autoscaler are divided by these shares
 	}
 	return f
 }

@@ -173,8 +173,8 @@ func TestNoReplicaMovesWhileNoClusterIsReady(t *testing.T) {
 	})
 }
 
-// Four of six clusters become unreachable at once. Their replicas move one cluster after another. The clusters that
-// return in between keep theirs.
+// Four of six clusters become unreachable at once. They lose their replicas one after another. The clusters that return
+// before their turn keep their replicas.
 func TestReplicasOfManyLostClustersMoveSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}

@@ -15,8 +15,8 @@ import (
 // indexList is a set of indexes: ranges in ascending order that do not touch each other.
 type indexList []span
 
-// readIndexes reads a list such as "1,3-5", as status.completedIndexes of a Job has it. Entries that cannot be read, and
-// indexes outside of within, count as absent.
+// readIndexes reads a list in the form of status.completedIndexes of a Job, such as "1,3-5". It skips entries that cannot
+// be read, and indexes that are not in the range within.
 func readIndexes(text string, within span) indexList {
 	var all []span
 	for entry := range strings.SplitSeq(text, ",") {
@@ -34,7 +34,7 @@ func readIndexes(text string, within span) indexList {
 	return union(all)
 }
 
-// union returns the indexes that are in at least one of the ranges.
+// union returns the indexes that are in at least one of the ranges. It sorts all.
 func union(all []span) (list indexList) {
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	for _, s := range all {
@@ -66,7 +66,7 @@ func (l indexList) without(other indexList) (left indexList) {
 	return left
 }
 
-// shift returns the indexes, each plus n.
+// shift adds n to each index.
 func (l indexList) shift(n int64) (shifted indexList) {
 	for _, s := range l {
 		shifted = append(shifted, span{s.first + n, s.last + n})
@@ -81,8 +81,7 @@ func (l indexList) count() (n int64) {
 	return n
 }
 
-// String returns the list in the form that the controller of Jobs writes: two adjacent indexes are joined by a comma,
-// more by a hyphen.
+// String returns the list in the form that the controller of Jobs writes: "1,2" for two adjacent indexes, "1-3" for more.
 func (l indexList) String() string {
 	var entries []string
 	for _, s := range l {
@@ -98,8 +97,8 @@ func (l indexList) String() string {
 	return strings.Join(entries, ",")
 }
 
-// foldIndexes sets completedIndexes, failedIndexes and succeeded of an Indexed Job. Indexes that were completed in a
-// cluster that is lost stay completed. An index that was completed once has not failed.
+// foldIndexes sets completedIndexes, failedIndexes and succeeded of an Indexed Job. An index that was completed once stays
+// completed, also if its cluster is lost, and does not count as failed if it fails when it is repeated.
 func foldIndexes(status map[string]any, parent *unstructured.Unstructured, shards []Shard) {
 	everything := span{0, numberOr(parent, 0, "spec", "completions") - 1}
 	completed, failed := []span(readIndexes(text(parent, "completedIndexes"), everything)), []span{}

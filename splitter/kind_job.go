@@ -16,11 +16,13 @@ import (
 // completions of a lost cluster are repeated elsewhere, unless the Job has ended: an ended Job does
 // not change.
 //
-// A Job with indexes is not divided by default: one cluster has all of it. If it has the DivideIndexesAnnotation of
+// An Indexed Job is not divided by default: one cluster has all of it. If it has the DivideIndexesAnnotation of
 // splitter/v1alpha1, each cluster gets one range of the indexes, and all containers get IndexOffsetVariable.
-// ConditionIndexesDivided reports the ranges, or why the Job is not divided. The indexes of a cluster that loses its shard
-// are repeated elsewhere, also those that were completed: after the pods have stopped, or at once if the cluster is lost.
-// completedIndexes and failedIndexes are the indexes of the Job.
+// ConditionIndexesDivided reports the ranges, or why the Job is not divided. completedIndexes and failedIndexes in the
+// parent's status are those of the whole Job.
+//
+// When a cluster loses its shard, other clusters repeat all its indexes, also completed ones. They begin after the pods
+// of the shard have stopped, but do not wait for the pods of a lost cluster.
 func Jobs() Kind { return jobs{declaration{workload.BuiltinType("jobs")}} }
 
 type jobs struct{ declaration }

@@ -18,11 +18,11 @@ type completions struct {
 	kept    map[string]int64 // completions of the shards that stay, by cluster; they are immutable
 	held    int64            // the sum of kept
 
-	// Of a Job with divided indexes; nil for other Jobs.
+	// These fields are nil unless the indexes of the Job are divided.
 	offsets map[string]int64 // the first index of each cluster
 	stay    []span           // the indexes of the shards that stay
 	taken   []span           // indexes that no new shard may get
-	ending  map[string]bool  // the cluster has a shard that is being removed
+	ending  map[string]bool  // clusters with a shard that is being removed
 }
 
 // completionsOf returns the completions of a Job. A shard in a cluster without room keeps its

@@ -17,15 +17,18 @@ import (
 )
 
 // ConditionIndexesDivided is the type of a condition in the status of Jobs that have the DivideIndexesAnnotation of
-// splitter/v1alpha1. It is True if the indexes are divided; the message has the indexes of each cluster. It is False if
-// one cluster has all indexes, because the Job has a field that applies to all indexes together (reasons SuccessPolicy and
-// MaxFailedIndexes), because a container sets IndexOffsetVariable itself (VariableTaken), or because the Job was started
-// without the annotation (AlreadyStarted). With the reason CompletionsLowered the indexes are divided, but there are more
-// of them than the present completions.
+// splitter/v1alpha1.
+//
+//   - True: the indexes are divided. The message has the indexes of each cluster.
+//   - False: one cluster has all indexes, because the Job has a field that applies to all indexes together (reasons
+//     SuccessPolicy and MaxFailedIndexes), because a container sets IndexOffsetVariable itself (VariableTaken), or because
+//     the Job was started without the annotation (AlreadyStarted).
+//   - False with the reason CompletionsLowered: the indexes are divided, but spec.completions was lowered afterwards, and
+//     clusters still have the indexes above it.
 const ConditionIndexesDivided = "IndexesDivided"
 
-// IndexOffsetVariable is the environment variable that all containers of a Job with divided indexes have. An index of the
-// Job is the sum of this variable and JOB_COMPLETION_INDEX, which begins at zero in each cluster.
+// IndexOffsetVariable is the environment variable that all containers of a Job with divided indexes have. The index of a
+// pod is the sum of this variable and JOB_COMPLETION_INDEX, which begins at zero in each cluster.
 const IndexOffsetVariable = "ATOLL_COMPLETION_INDEX_OFFSET"
 
 func indexed(job *unstructured.Unstructured) bool {
@@ -33,8 +36,8 @@ func indexed(job *unstructured.Unstructured) bool {
 	return mode == "Indexed"
 }
 
-// dividesIndexes reports whether the indexes of a Job are divided, and otherwise why not: the reason is empty if the Job
-// does not ask for it. A Job that was started stays as it was started.
+// dividesIndexes reports whether the indexes of a Job are divided. If they are not, reason is the reason of the condition;
+// it is empty if the Job does not ask for a division. The decision does not change while the Job has shards.
 func dividesIndexes(job *unstructured.Unstructured, have []Shard) (divides bool, reason string) {
 	for _, s := range have {
 		if _, ok := offsetOf(job, s.Object); ok {
@@ -88,13 +91,13 @@ func offsetVariable(job *unstructured.Unstructured) (value string, ok bool) {
 	return value, ok
 }
 
-// hasOffset reports whether a Job has IndexOffsetVariable by itself. Then its indexes are not divided.
+// hasOffset reports whether the author of a Job has set IndexOffsetVariable. Then the indexes are not divided.
 func hasOffset(job *unstructured.Unstructured) bool {
 	_, ok := offsetVariable(job)
 	return ok
 }
 
-// offsetOf returns the first index of a shard. It is in the pod template, which cannot be changed. It returns false if the
+// offsetOf returns the first index of a shard, from the shard's pod template, which is immutable. It returns false if the
 // indexes of the Job are not divided.
 func offsetOf(job, shard *unstructured.Unstructured) (offset int64, ok bool) {
 	if shard == nil || hasOffset(job) {
@@ -150,9 +153,9 @@ func gaps(total int64, taken []span) (free []span) {
 	return free
 }
 
-// divideIndexes gives free indexes to the clusters of the plan without a shard. Each of them gets one range, in proportion
+// divideIndexes gives the free indexes to those clusters of the plan that have no shard. Each gets one range, in proportion
 // to its replicas. If there are more gaps than such clusters, the largest gaps are filled. The result has the number of
-// indexes of each cluster, and how many no cluster gets.
+// indexes that each of these clusters gets, and the number of indexes that no cluster gets.
 func (c completions) divideIndexes(uid types.UID, plan Plan) (parts Plan, err error) {
 	var joining []Assignment
 	for _, a := range plan.Shards {
@@ -166,7 +169,7 @@ func (c completions) divideIndexes(uid types.UID, plan Plan) (parts Plan, err er
 		parts.Unplaced += gap.size()
 	}
 	free = free[:min(len(free), len(joining))]
-	var claims []Share // of the gaps, for clusters
+	var claims []Share // one for each gap: Divide decides how many clusters share the gap
 	for i, gap := range free {
 		claims = append(claims, Share{Name: fmt.Sprintf("%09d", i), Weight: new(gap.size()), Min: 1, Max: new(gap.size())})
 	}
@@ -195,7 +198,7 @@ func (c completions) divideIndexes(uid types.UID, plan Plan) (parts Plan, err er
 	return parts, nil
 }
 
-// indexesDivided returns the condition about the indexes of a Job that asks to divide them, nil for other Jobs.
+// indexesDivided returns ConditionIndexesDivided of a Job that asks to divide its indexes, nil for other Jobs.
 func indexesDivided(job *unstructured.Unstructured, shards []Shard) []any {
 	if job.GetAnnotations()[v1alpha1.DivideIndexesAnnotation] != "true" || !indexed(job) {
 		return nil

@@ -68,9 +68,9 @@ func (w *jobWorld) have() (list []splitter.Shard) {
 	return list
 }
 
-// With clusters that drain, are lost, return and join, and shards whose pods take time to stop: no index is in two shards,
-// except in a lost cluster. The first index and the number of indexes of a shard never change. The Job is complete only when
-// each index has completed, and its status has exactly the completed indexes.
+// Clusters drain, are lost, return and join, and pods of removed shards take time to stop. No index is in two shards, except
+// in a lost cluster. The first index and the number of indexes of a shard never change. The Job is complete only when each
+// index has completed, and its status has exactly the completed indexes.
 func TestIndexesAreDivided(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Int64Range(1, 30).Draw(t, "completions")
@@ -126,7 +126,7 @@ func (w *jobWorld) work(t *rapid.T, name string) {
 	if n == 0 {
 		return
 	}
-	done := rapid.Int64Range(0, n).Draw(t, "done") // the indexes below
+	done := rapid.Int64Range(0, n).Draw(t, "done") // all indexes below done are completed
 	text := ""
 	switch done {
 	case 0:
@@ -283,8 +283,8 @@ func conditionText(status map[string]any, of string) string {
 	return ""
 }
 
-// A Job whose indexes cannot be divided is in one cluster, and the condition IndexesDivided has the reason. So is a Job that
-// does not ask for it, without the condition.
+// A Job whose indexes cannot be divided is in one cluster, and the condition IndexesDivided has the reason. A Job that does
+// not ask for a division is in one cluster, too, and does not have the condition.
 func TestIndexesThatAreNotDivided(t *testing.T) {
 	undivided := func(job *unstructured.Unstructured, have []splitter.Shard, want string) {
 		t.Helper()

@@ -13,9 +13,10 @@ import (
 // StatefulSets returns the Kind of apps/v1 StatefulSets. The condition Available reports whether all replicas are
 // available, and which clusters lack some.
 //
-// The ordinals of each shard's pods begin at those of the StatefulSet. The pod names are still unique, because they
-// begin with the shard's name. If the StatefulSet has the OrdinalsPerClusterAnnotation of splitter/v1alpha1, the
-// ordinals are unique too: each cluster has a range of them, which never changes and bounds its replicas.
+// By default the ordinals of each shard's pods begin at spec.ordinals.start of the StatefulSet. The pod names are still
+// unique, because they begin with the shard's name. If the StatefulSet has the OrdinalsPerClusterAnnotation of
+// splitter/v1alpha1, the ordinals are unique too: each cluster has a range of ordinals, which never changes. The size of
+// the range bounds the replicas of the cluster.
 //
 // A replica that moves gets new, empty volumes. So the replicas of a StatefulSet with
 // volumeClaimTemplates stay in their clusters, also in one that drains, is unreachable or is no longer
@@ -65,7 +66,8 @@ func (k statefulSets) bound(parent *unstructured.Unstructured, shares []Share, h
 	return ranges.bound(shares, have)
 }
 
-// record returns the annotation of the parent that has the ranges of the shards and of all earlier ones; nil without ranges.
+// record returns the OrdinalsAnnotation of the parent, with the ranges of all present and earlier shards; nil if there are
+// no ranges.
 func (k statefulSets) record(parent *unstructured.Unstructured, shards []Shard) map[string]string {
 	value := parent.GetAnnotations()[v1alpha1.OrdinalsAnnotation]
 	if recorded, err := ordinalsOf(parent, shards); err == nil {

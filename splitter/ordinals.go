@@ -18,11 +18,11 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// numbering is a Kind whose clusters have ranges of ordinals.
+// numbering is a Kind that gives each cluster a range of ordinals.
 type numbering interface {
 	// number gives the shards their ranges.
 	number(parent *unstructured.Unstructured, shards, have []Shard) error
-	// bound returns the shares that the ranges permit.
+	// bound returns a copy of the shares in which no cluster gets more replicas than its range permits.
 	bound(parent *unstructured.Unstructured, shares []Share, have []Shard) []Share
 }
 
@@ -40,9 +40,9 @@ type span struct{ first, last int64 }
 func (s span) size() int64          { return s.last - s.first + 1 }
 func (s span) overlaps(o span) bool { return s.first <= o.last && o.first <= s.last }
 
-// ordinalsOf reads the ranges of a StatefulSet. A shard has its own range in its annotation, which counts more than that
-// in the StatefulSet: a client may have replaced the StatefulSet without its annotations. A shard that is older than the
-// request for ranges keeps its ordinals. It is pure.
+// ordinalsOf reads the ranges of a StatefulSet. The annotation of a shard precedes that of the StatefulSet, which a client
+// may have replaced without its annotations. A shard that is older than OrdinalsPerClusterAnnotation keeps its ordinals.
+// It is pure.
 func ordinalsOf(parent *unstructured.Unstructured, have []Shard) (ordinals, error) {
 	o := ordinals{base: max(0, numberOr(parent, 0, "spec", "ordinals", "start")), ranges: map[string]span{}}
 	if text, ok := parent.GetAnnotations()[v1alpha1.OrdinalsPerClusterAnnotation]; ok {
@@ -83,8 +83,8 @@ func (o ordinals) overlapping(s span) (names []string) {
 	return names
 }
 
-// shared returns the clusters of the shards whose ranges overlap the range of another cluster, sorted. They are those of
-// shards that are older than the request for ranges.
+// shared returns the clusters of the shards whose ranges overlap the range of another cluster, sorted. The ranges of
+// shards that are older than OrdinalsPerClusterAnnotation can overlap.
 func (o ordinals) shared(shards []Shard) (names []string) {
 	for _, s := range shards {
 		if r, ok := o.ranges[s.Cluster]; ok && len(o.overlapping(r)) > 1 {
@@ -95,7 +95,7 @@ func (o ordinals) shared(shards []Shard) (names []string) {
 	return names
 }
 
-// free returns the range that the next cluster gets, after all others, and how many such ranges there are.
+// free returns the range that the next cluster gets, after all other ranges, and how many ranges are left from there on.
 func (o ordinals) free() (next span, left int64) {
 	first := o.base
 	for _, r := range o.ranges {
@@ -104,8 +104,8 @@ func (o ordinals) free() (next span, left int64) {
 	return span{first, first + o.perCluster - 1}, (math.MaxInt32 + 1 - first) / max(1, o.perCluster)
 }
 
-// bound returns a copy of the shares in which no cluster gets more replicas than its range has ordinals. Present replicas
-// stay.
+// bound returns a copy of the shares in which no cluster gets more replicas than its range has ordinals. A shard that has
+// more replicas already keeps them.
 func (o ordinals) bound(shares []Share, have []Shard) []Share {
 	there := byCluster(have)
 	limits := map[string]int64{}

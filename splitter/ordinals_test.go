@@ -23,7 +23,7 @@ import (
 type ordinalsWorld struct {
 	parent *unstructured.Unstructured
 	shards map[string]*unstructured.Unstructured
-	pods   map[string][2]int64 // the first ordinal and the number of pods
+	pods   map[string][2]int64 // by cluster: the first ordinal and the number of pods
 }
 
 func (w *ordinalsWorld) have() (list []splitter.Shard) {
@@ -78,7 +78,7 @@ func (w *ordinalsWorld) check(t *rapid.T) {
 	}
 }
 
-// With random shares, replicas, drains, kills, lost records, and clusters that are removed while their pods run on: no two
+// Shares, replicas, drains, kills, lost records, and clusters that are removed while their pods run on are random. No two
 // running pods have the same ordinal, and the first ordinal of a cluster does not change while it has pods.
 func TestOrdinalsAreUniqueAndStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestOrdinalsAreUniqueAndStay(t *testing.T) {
 				out[name] = true
 			case "in":
 				out[name] = false
-			case "removed": // by force, with its pods still running: the same name does not come back
+			case "removed": // by force, with its pods still running; no new cluster gets the name
 				delete(w.shards, name)
 				clusters = append(slices.DeleteFunc(clusters, func(c string) bool { return c == name }), name+"x")
 			case "size":

@@ -19,9 +19,11 @@ import (
 
 // readiness records when each cluster last became ready or unready. A cluster loses its replicas
 // after it was unready for Periods.Grace, and gets replicas again after it was ready for
-// Periods.Rejoin. If many clusters are unready at once, the cause is probably the network, and the
-// others may lack room: then they lose their replicas one after another. While no cluster is ready,
-// none does. The node lifecycle controller of Kubernetes treats zones in the same way.
+// Periods.Rejoin.
+//
+// If many clusters are unready at once, the cause is probably the network, and the ready clusters may
+// lack room. So the unready ones lose their replicas one after another. While no cluster is ready,
+// none loses its replicas. The node lifecycle controller of Kubernetes treats zones in the same way.
 type readiness struct {
 	periods Periods
 
@@ -34,15 +36,15 @@ type readiness struct {
 	clusters map[string]*history
 }
 
-// unhealthyLeast is the least number of unready clusters at which replicas move slowly.
+// unhealthyLeast is the least number of unready clusters that counts as many.
 const unhealthyLeast = 3
 
 type history struct {
 	Cluster
-	since   time.Time // when the cluster was first listed, Ready last changed to or from True, or none ended
+	since   time.Time // when the cluster was first listed, Ready last changed to or from True, or any cluster became ready after none was
 	was     bool      // the cluster has been ready at least once
 	out     bool      // the cluster has lost its replicas
-	rejoins bool      // the cluster was ready before it lost them: it needs the rejoin period
+	rejoins bool      // the cluster was ready before it lost its replicas, so it needs the rejoin period
 }
 
 func newReadiness(p Periods) *readiness { return &readiness{periods: p.defaults()} }
@@ -79,7 +81,7 @@ func (r *readiness) replace(list []Cluster, now time.Time) (before, after bool, 
 		case !ok:
 			h = &history{since: now}
 		case changed, resumed && !h.out:
-			h.since = now // while no cluster was ready, the grace period did not run
+			h.since = now // the grace period begins anew when a cluster is ready after none was
 		}
 		c.Taints = dated(c.Taints, h.Taints, now)
 		h.Cluster = c
@@ -106,8 +108,8 @@ func (r *readiness) lost(cluster string) bool {
 	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
 }
 
-// lose marks the clusters that lose their replicas now. It returns the time until the next one may lose them, zero if
-// none is unready or all are.
+// lose marks the clusters that lose their replicas now. It returns the time until another cluster may lose its replicas,
+// zero if there is no such cluster. While no cluster is ready, it does nothing and returns zero.
 func (r *readiness) lose(now time.Time) (again time.Duration) {
 	if r.none {
 		return 0
@@ -123,7 +125,7 @@ func (r *readiness) lose(now time.Time) (again time.Duration) {
 			due = append(due, h)
 		}
 	}
-	// Clusters that were delayed do not lose their replicas all at once as soon as enough others are back.
+	// When enough clusters are ready again, the clusters that were delayed still lose their replicas one after another.
 	r.slow = r.many || r.slow && len(due) > 0
 	if r.slow && len(due) > 0 {
 		slices.SortFunc(due, func(a, b *history) int { return cmp.Or(a.since.Compare(b.since), strings.Compare(a.Name, b.Name)) })

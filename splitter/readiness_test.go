@@ -22,7 +22,7 @@ type outage struct {
 	list   []Cluster
 	since  map[string]time.Time // since when a cluster is unready
 	losses []loss
-	lasts  bool      // many clusters are unready, or clusters are delayed since then
+	lasts  bool      // many clusters are unready, or were so and some are still delayed
 	next   time.Time // when the readiness has asked for the next observation
 }
 
@@ -102,7 +102,7 @@ func (o *outage) overdue() (names []string) {
 // Clusters become unready and ready at random times.
 //
 //   - While many are unready, and until no cluster is delayed, two losses are never closer than the EvictionInterval. So
-//     no window has more losses than its length over the interval, and one.
+//     a time of n intervals has at most n+1 losses.
 //   - A cluster is delayed only for this reason, and only if another one lost its replicas within the interval.
 //   - While no cluster is ready, none loses its replicas.
 //   - With UnhealthyPercent 100 and a ready cluster, each cluster loses its replicas exactly after the grace period.
@@ -137,7 +137,8 @@ func TestLossesOfManyClustersAreRare(t *testing.T) {
 	})
 }
 
-// With few failures a cluster loses its replicas exactly after the grace period, however many have lost them before.
+// While few clusters are unready, each loses its replicas exactly after the grace period, however many clusters have lost
+// their replicas before.
 func TestLossesOfFewClustersAreNotDelayed(t *testing.T) {
 	o := newOutage(10, Periods{})
 	o.turn(metav1.ConditionUnknown, 0, 1, 2, 3, 4)
@@ -147,8 +148,8 @@ func TestLossesOfFewClustersAreNotDelayed(t *testing.T) {
 	require.Len(t, o.losses, 5)
 }
 
-// Seven of ten clusters fail. They lose their replicas one after another, the longest failure first. When four are back,
-// the others keep this pace. A cluster that fails later is not delayed.
+// Seven of ten clusters fail. They lose their replicas one after another, the one that failed first before the others. When
+// four are back, the others still do so one after another. A cluster that fails later is not delayed.
 func TestManyClustersFailAndReturn(t *testing.T) {
 	o := newOutage(10, Periods{EvictionInterval: time.Hour})
 	o.turn(metav1.ConditionUnknown, 5)

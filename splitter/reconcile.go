@@ -121,7 +121,7 @@ func (s *Splitter) divide(ctx context.Context, k *kindState, parent *unstructure
 	}
 	event.Plan = plan
 	if marked := k.marked(parent, slices.Concat(mine, want)); loop.Differs(parent, marked, Manager) && k.records() {
-		_, err := k.apply(ctx, event.Parent, parent, marked) // before the shards; the event of this write requeues the parent
+		_, err := k.apply(ctx, event.Parent, parent, marked) // the annotation precedes the shards; the event of this write requeues the parent
 		return 0, err
 	}
 	have := byCluster(mine)

@@ -17,11 +17,13 @@ import (
 )
 
 // ConditionPlaced is the type of a condition in the status of Deployments, StatefulSets and kinds
-// whose [Conditions] permit it. It is True if all replicas are placed. It is False if bounds or
-// missing clusters leave some unplaced (reason Unplaced), or if an object that is not a shard has a
-// shard's name (NameTaken), or if replicas cannot leave a cluster without their volumes (VolumesHeld), or
-// if pods of a StatefulSet that asks for unique ordinals may have the same ones (SameOrdinals).
-// The message names the clusters and limits.
+// whose [Conditions] permit it. It is True if all replicas are placed. It is False for one of these
+// reasons, and the message names the clusters and limits:
+//
+//   - NameTaken: an object that is not a shard has a shard's name.
+//   - Unplaced: bounds or missing clusters leave some replicas unplaced.
+//   - VolumesHeld: replicas cannot leave a cluster without their volumes.
+//   - SameOrdinals: a StatefulSet asks for unique ordinals, and pods may have the same ones.
 const ConditionPlaced = "Placed"
 
 // reported is the state that a parent's status describes.
@@ -63,7 +65,7 @@ func (s *Splitter) report(ctx context.Context, k *kindState, parent *unstructure
 	return nil
 }
 
-// changes returns the conditions in status whose status or reason differs from that of the parent.
+// changes returns an event for each condition in status whose status or reason differs from the one in the parent.
 func changes(parent *unstructured.Unstructured, status map[string]any) []ReportedEvent {
 	var events []ReportedEvent
 	conditions, _ := status["conditions"].([]any)

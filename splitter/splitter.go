@@ -68,10 +68,10 @@ type Options struct {
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new ones; zero: 1
 	// minute.
 	Rejoin time.Duration
-	// EvictionInterval is the least time between two clusters that lose their replicas while many clusters are
-	// unready: see Periods; zero: 5 minutes.
+	// EvictionInterval is the least time between the losses of two clusters while many clusters are unready: see
+	// Periods; zero: 5 minutes.
 	EvictionInterval time.Duration
-	// UnhealthyPercent defines when many clusters are unready: see Periods; zero: 55.
+	// UnhealthyPercent is the percentage of unready clusters above which they count as many: see Periods; zero: 55.
 	UnhealthyPercent int
 	// Finalize creates shards with the finalizer of their cluster's syncer, which saves the syncer one write
 	// per shard. Use it if each cluster has a syncer, or will have one: without a syncer, the deletion of a
@@ -93,7 +93,7 @@ type Observer struct {
 	// Divided is called after the Splitter wrote or removed shards of a parent, and after an error other
 	// than a Conflict while it divided a parent.
 	Divided func(context.Context, DividedEvent)
-	// Reported is called after the Splitter has written a condition of a parent whose status or reason has changed.
+	// Reported is called after the Splitter has changed the status or the reason of a parent's condition.
 	Reported func(context.Context, ReportedEvent)
 	// Cluster is called once each time the weight label of a cluster gets a value that cannot be read. The
 	// weight then counts as absent.
@@ -116,9 +116,9 @@ type ReportedEvent struct {
 	APIVersion, Kind string
 	Parent           types.NamespacedName
 	UID              types.UID // of the parent
-	// Condition is the type, such as ConditionPlaced or Progressing.
+	// Condition is the type of the condition, such as ConditionPlaced or Progressing.
 	Condition string
-	// Before is the status before the change; empty if the parent did not have the condition.
+	// Before is the status of the condition before the change; empty if the parent did not have the condition.
 	Before, Status  string
 	Reason, Message string
 }

@@ -23,12 +23,13 @@ type Periods struct {
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets new
 	// ones; zero: 1 minute.
 	Rejoin time.Duration
-	// EvictionInterval is the least time between two clusters that lose their replicas while many
-	// clusters are unready; zero: 5 minutes. The one that is unready for the longest time is the first.
+	// EvictionInterval delays the losses while many clusters are unready: one cluster loses its
+	// replicas in each interval, the one that was unready for the longest time first; zero: 5 minutes.
+	// Clusters that were delayed keep to the interval, also when fewer are unready.
 	EvictionInterval time.Duration
-	// UnhealthyPercent defines when many clusters are unready: at least three, and more than this
-	// percentage; zero: 55. Clusters that are delayed then keep the EvictionInterval when fewer are
-	// unready. With 100, clusters lose their replicas after Grace, however many are unready.
+	// UnhealthyPercent defines when many clusters are unready: if they are at least three, and more
+	// than this percentage of all; zero: 55. With 100, each cluster loses its replicas after Grace,
+	// unless no cluster is ready.
 	UnhealthyPercent int
 }
 

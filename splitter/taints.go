@@ -30,7 +30,8 @@ func taints(obj *unstructured.Unstructured) (list []syncerv1alpha1.Taint) {
 	return list
 }
 
-// dated returns the taints, each with a time. A taint without a time gets the one that it has in before, else now.
+// dated returns a copy of the taints, each with a TimeAdded. A taint without one gets that of the same taint in before, or
+// now if before does not have the taint.
 func dated(taints, before []syncerv1alpha1.Taint, now time.Time) []syncerv1alpha1.Taint {
 	taints = slices.Clone(taints)
 	for i := range taints {

@@ -184,8 +184,8 @@ func (t *Type) PodLabels(obj *unstructured.Unstructured) (all []map[string]strin
 	return all
 }
 
-// References calls f with the resource, in the form RESOURCE.GROUP, and the name of each object to which the declared
-// references of an object lead. The references of the pod templates are not among them.
+// References calls f for each object to which the declared references of obj lead, with its resource, in the form
+// RESOURCE.GROUP (RESOURCE for the core group), and its name. References in the pod templates are not among them.
 func (t *Type) References(obj *unstructured.Unstructured, f func(resource, name string)) {
 	for _, r := range t.references {
 		r.path.visit(obj.Object, func(v any) {
@@ -209,8 +209,8 @@ func (t *Type) Referenced() (all []schema.GroupVersionResource) {
 // SelectsPods reports whether objects of the type follow the workloads whose pods they select.
 func (t *Type) SelectsPods() bool { return t.podSelector != nil }
 
-// PodSelector returns the content of the LabelSelector of the pods that an object of the type selects; nil if it has none.
-// An empty one selects all pods of the namespace. The caller must not modify it.
+// PodSelector returns the selector of pods in an object of the type, as the content of a LabelSelector; nil if the object
+// has no selector. An empty selector selects all pods of the namespace. The caller must not modify it.
 func (t *Type) PodSelector(obj *unstructured.Unstructured) (selector map[string]any) {
 	if t.podSelector == nil || obj == nil {
 		return nil
