@@ -32,11 +32,12 @@ const nodePage = 100
 // isReported.
 var measured = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// maxReported bounds the resources in one SyncTarget. Of more, those with the first names are reported.
+// maxReported bounds the resources in one SyncTarget. If nodes have more, the extended resources with the last names are
+// left out.
 const maxReported = 32
 
-// isReported reports whether the capacity of a resource is reported: of the measured ones, of ephemeral storage, and of
-// extended resources such as example.com/gpu.
+// isReported reports whether a resource is one whose capacity is reported: a measured one, ephemeral storage, or an
+// extended resource such as example.com/gpu.
 func isReported(name corev1.ResourceName) bool {
 	return slices.Contains(measured, name) || name == corev1.ResourceEphemeralStorage || strings.Contains(string(name), "/")
 }
@@ -147,7 +148,7 @@ func (r *reading) add(node *corev1.Node) {
 }
 
 // reported returns the capacity to report. A resource that was reported before and that no node has any longer stays,
-// with zero: without it, the capacity would count as unknown.
+// with zero: if it were left out, its capacity would count as unknown.
 func reported(sum, before corev1.ResourceList) corev1.ResourceList {
 	if len(sum) == 0 {
 		return sum // without nodes, nothing is known

@@ -166,8 +166,9 @@ func TestCapacity(t *testing.T) {
 	})
 }
 
-// The capacity has ephemeral storage and the extended resources of the nodes, and no others. A resource stays with zero
-// when its last node is not usable or gone, also after a restart: otherwise its capacity would be unknown.
+// Besides cpu, memory and pods the capacity has the ephemeral storage and the extended resources of the nodes, and no other
+// resources. When the last node with a resource is not usable or gone, the resource stays with zero, also after a restart:
+// otherwise its capacity would be unknown.
 func TestCapacityOfOtherResources(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)

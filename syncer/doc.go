@@ -125,8 +125,8 @@
 //     objects that are newer than the backup look deleted, so it deletes their origins, up to [DeleteCap]. Stop the
 //     Syncer, restore, and start it again: it creates the missing objects. The upstream objects of objects that were
 //     born downstream after the backup are deleted in any case.
-//   - Capacity is the cpu, memory and pods of the nodes that are ready and not cordoned, and their ephemeral storage
-//     and extended resources, at most 32 resources. It ignores taints, present use, and nodes that an autoscaler would
+//   - Capacity is the cpu, memory, pods, ephemeral storage and extended resources of the nodes that are ready and not
+//     cordoned, at most 32 resources. It ignores the taints of nodes, present use, and nodes that an autoscaler would
 //     add; spec.pods of the SyncTarget can include these nodes.
 //   - Two syncers of one target at once are not coordinated: both write, except for contents that they keep
 //     overwriting. Without a Heartbeat, two syncers with the same configuration do not notice each other, since they

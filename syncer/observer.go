@@ -65,8 +65,8 @@ type ProblemEvent struct {
 	Object   types.NamespacedName // the upstream key of the object
 	Reason   Reason               // empty: the object has no problem any longer
 	Message  string
-	// APIVersion, Kind and UID are those of the object upstream. UID is empty if the object is not there, or is one of
-	// a type that the syncer does not sync.
+	// APIVersion, Kind and UID are those of the object upstream. UID is empty if the upstream has no such object, if it
+	// is a Namespace, if its type is not synced, or if the object was born downstream.
 	APIVersion, Kind string
 	UID              types.UID
 }

@@ -55,7 +55,7 @@ func (r *syncedType) report(ctx context.Context, of ref, reason Reason, message 
 		Resource: r.kind.GVR.GroupResource(), Object: of.NamespacedName, Reason: reason, Message: message,
 		APIVersion: r.kind.GVR.GroupVersion().String(), Kind: r.kind.Kind,
 	}
-	if r.caches != nil && of.role == asOrigin { // of namespaces there are no caches
+	if r.caches != nil && of.role == asOrigin { // namespaces have no caches
 		if origin, _ := r.caches.origin(of.NamespacedName); origin != nil {
 			event.UID = origin.GetUID()
 		}
