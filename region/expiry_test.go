@@ -46,8 +46,8 @@ func TestExpiryOfCredentials(t *testing.T) {
 	require.True(t, opaque.Health().Issued.IsZero())
 }
 
-// The Observer gets the expiry with each probe, also if the peer rejects the credentials, and also after the file of a
-// token was replaced, which is no rotation.
+// The Observer gets the expiry with each probe, also if the peer rejects the credentials. After the file of a token was
+// replaced, which is no rotation, it gets the new expiry.
 func TestProbesReportTheExpiryOfAFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")

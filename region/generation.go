@@ -65,7 +65,8 @@ func newGeneration(number uint64, creds Credentials) (*generation, error) {
 	return g, nil
 }
 
-// readTerm reads until when the credentials are valid. Files of certificates and tokens can have changed since the last call.
+// readTerm stores in which time the credentials are valid. It reads the files of certificates and tokens again, which may
+// have changed.
 func (g *generation) readTerm() {
 	term := validity.First(validity.Of(g.creds.config))
 	g.term.Store(&term)

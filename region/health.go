@@ -38,8 +38,8 @@ type Health struct {
 	Generation  uint64    // of the credentials
 	Err         error     // why the peer is not Healthy
 	Identity    error     // why the UID of the cluster is not known, such as ErrIdentityUnknown; nil: it is known, or was not read yet
-	Issued      time.Time // start of the time in which the credentials are valid; zero if it is not known
-	Expires     time.Time // when the first of the credentials expires; zero if it is not known, as with a credential plugin
+	Issued      time.Time // since when the credential that expires first is valid; zero if not known
+	Expires     time.Time // when the credential that expires first does so; zero if not known, as with a credential plugin
 	Rotation    error     // why newer credentials of the Source are not in use; nil if they are
 }
 

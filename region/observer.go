@@ -11,7 +11,7 @@ import (
 // Observer receives events. nil, and any nil field, is valid. Hooks are called synchronously without a lock held,
 // possibly from many goroutines, and must return quickly. Events are structs so that fields can be added.
 type Observer struct {
-	// Probed is called after each health probe. Its Health has the expiry of the credentials.
+	// Probed is called after each health probe. The Health in the event has the expiry of the credentials.
 	Probed func(ctx context.Context, e ProbeEvent)
 	// Rotated is called after each attempt to replace credentials.
 	Rotated func(ctx context.Context, e RotateEvent)

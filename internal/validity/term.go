@@ -28,11 +28,12 @@ const (
 // Term is the time in which a credential is valid. It holds nothing secret.
 type Term struct {
 	Kind     Kind
-	From, To time.Time // zero: not known
+	From, To time.Time // each zero if not known
 }
 
-// Of returns the terms of the credentials of a configuration. It reads the files that the configuration names, as each
-// request does; a file that cannot be read has no term. It does not run a credential plugin, whose term is not known.
+// Of returns one Term for each credential of a configuration. It reads the files of the configuration at each call. A
+// certificate file that cannot be read has no Term; instead of a token file that cannot be read, BearerToken counts. A
+// credential plugin is not run, so its times are not known.
 func Of(config *rest.Config) []Term {
 	var terms []Term
 	certificate := config.CertData
@@ -57,7 +58,7 @@ func Of(config *rest.Config) []Term {
 	return terms
 }
 
-// First returns the term that ends first; the zero value if no end is known.
+// First returns the Term that ends first; the zero value if no end is known.
 func First(terms []Term) Term {
 	var first Term
 	for _, t := range terms {
@@ -68,7 +69,7 @@ func First(terms []Term) Term {
 	return first
 }
 
-// ofCertificate returns the term of the first certificate in PEM.
+// ofCertificate returns the Term of the first certificate in PEM data.
 func ofCertificate(data []byte) Term {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -81,7 +82,8 @@ func ofCertificate(data []byte) Term {
 	return Term{Kind: Certificate}
 }
 
-// ofToken returns the claims iat and exp of a JWT, whose signature only the API server can verify.
+// ofToken returns the Term of a token from the claims iat and exp, if the token is a JWT. It does not verify the signature,
+// which only the API server can do.
 func ofToken(token string) Term {
 	unknown := Term{Kind: Token}
 	parts := strings.Split(token, ".")
@@ -102,7 +104,7 @@ func ofToken(token string) Term {
 	return Term{Token, second(claims.Iat), second(claims.Exp)}
 }
 
-// second returns the time of a claim, or zero if the claim is no time.
+// second converts a claim in seconds since 1970 to a time. It returns the zero time if the claim is missing or implausible.
 func second(claim float64) time.Time {
 	if claim <= 0 || claim > 1e11 {
 		return time.Time{}
