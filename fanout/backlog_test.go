@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-// backlogs holds the last event about the backlog, and how many there were.
+// backlogs holds the last BacklogEvent, and the number of these events.
 type backlogs struct {
 	mu    sync.Mutex
 	last  fanout.BacklogEvent

@@ -83,7 +83,7 @@ func TestAFinalizerRunsBeforeTheNameIsFree(t *testing.T) {
 	}
 }
 
-// If the peer of the object is away, a removal does not begin, and so no clean-up does. The name stays taken.
+// If the peer of the object is away, neither a removal nor a clean-up begins. The name stays taken.
 func TestARemovalWaitsForThePeerOfTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRing(t)

@@ -110,8 +110,8 @@ func (l *entries) journalled(ctx context.Context, operation string) (wal.Entry, 
 	return entry, j, err
 }
 
-// backlog returns how many entries are open, and the oldest of them. It counts entries that cannot
-// be read. It returns an error if it could not read to the end of the log.
+// backlog returns how many entries are open, and which is the oldest. Damaged entries count too. It
+// returns an error if it could not read to the end of the log.
 func (l *entries) backlog(ctx context.Context) (BacklogEvent, error) {
 	var e BacklogEvent
 	for entry, err := range l.log.Open(ctx) {

@@ -25,16 +25,16 @@ type Observer struct {
 	// background work has ended: EndEvent.Durable reports whether the operation is durable. State
 	// is Committed if recovery or a sweep has yet to make the operation durable.
 	Durable func(ctx context.Context, e EndEvent)
-	// Backlog is called by Start after each recovery, so about every Options.SweepEvery, with the
+	// Backlog is called by Start after each recovery, about once in Options.SweepEvery. It reports the
 	// operations that are open in the log. It is not called while the log cannot be read.
 	Backlog func(ctx context.Context, e BacklogEvent)
 }
 
-// BacklogEvent is about the operations and changes of the membership that are open in the log. In a
-// shared log these are those of all its coordinators.
+// BacklogEvent reports the operations and changes of the membership that are open in the log. If
+// several coordinators share the log, it reports those of all of them.
 type BacklogEvent struct {
-	Open      int       // how many are open
-	Oldest    time.Time // when the oldest one began; zero if none is open
+	Open      int       // number of open ones
+	Oldest    time.Time // when the oldest one began; zero if none is open, or if no start can be read
 	Operation string    // ID of the oldest one
 }
 
@@ -57,8 +57,8 @@ type StepEvent struct {
 	UID types.UID
 	// Version is the version of the object's API.
 	Version string
-	// Held is why the removal of the object that a plain delete requested is held, as the object
-	// shows it with UID; empty if it is not held.
+	// Held is why a removal that a plain delete of the object requested is held, as recorded in the
+	// object in Peer. It is set together with UID, and empty if no removal is held.
 	Held string
 
 	// Finalizers are the finalizers of other controllers that block the object's deletion, if a
