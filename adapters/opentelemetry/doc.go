@@ -1,7 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package atollopentelemetry records the work of Atoll in traces of OpenTelemetry, and has its most urgent metrics.
+// Package atollopentelemetry records the work of Atoll in traces of OpenTelemetry, and measures when credentials expire and
+// how long operations stay open.
 //
 //	tracing := atollopentelemetry.New(atollopentelemetry.Options{})
 //	ring, err := region.NewRing(source, region.Options{Observer: tracing.Region(nil)})
@@ -15,8 +16,8 @@
 // The span then has one child for each request to each peer, and one event for each command of the protocol and for the
 // end of the operation: one trace of a fan-out across all peers.
 //
-// NewMetrics has gauges of when credentials expire and of operations that stay open. Package adapters/prometheus has these
-// and all other metrics; a bridge of OpenTelemetry can read them from its registry.
+// NewMetrics registers the gauges. Package adapters/prometheus has these and all other metrics; a bridge of OpenTelemetry
+// can read them from its registry.
 //
 // # Guaranteed
 //

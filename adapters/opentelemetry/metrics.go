@@ -16,9 +16,9 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// MetricsOptions configure Metrics. The zero value works, and has no metrics of peers.
+// MetricsOptions configure Metrics. The zero value works, but without the metrics of peers.
 type MetricsOptions struct {
-	// MeterProvider makes the gauges. Nil means the global one, otel.GetMeterProvider.
+	// MeterProvider provides the Meter that creates the gauges. Nil means the global one, otel.GetMeterProvider.
 	MeterProvider metric.MeterProvider
 
 	// Directory returns the peers whose credentials are measured. It is called at each collection, so it must return
@@ -26,8 +26,8 @@ type MetricsOptions struct {
 	Directory func() region.Directory
 }
 
-// Metrics are gauges of what a person must act on ahead of time: when credentials expire, and which operation has been
-// open for long. Package adapters/prometheus has all metrics. Use NewMetrics. It is safe for concurrent use.
+// Metrics are gauges by which a person can act in time: when credentials expire, and since when an operation is open.
+// Package adapters/prometheus has all metrics. Use NewMetrics to create it. It is safe for concurrent use.
 type Metrics struct {
 	opts         MetricsOptions
 	expiry       metric.Float64ObservableGauge
@@ -37,14 +37,15 @@ type Metrics struct {
 	registration metric.Registration
 }
 
-// NewMetrics registers these gauges of the scope github.com/atoll-dev/atoll. Times are in seconds since 1970.
+// NewMetrics registers these gauges in the scope github.com/atoll-dev/atoll. Times are in seconds since 1970.
 //
-//   - atoll.peer.credentials.expiry_time: when the first of the credentials for the peer k8s.cluster.name expires. There is
-//     no value for credential plugins, and for tokens that do not show their expiry.
-//   - atoll.fanout.open_operations: operations that are open in the log.
+//   - atoll.peer.credentials.expiry_time: when the credential for a peer that expires first does so. The attribute
+//     k8s.cluster.name is the peer. There is no value for credential plugins, and for tokens that do not show their expiry.
+//   - atoll.fanout.open_operations: the number of operations that are open in the log.
 //   - atoll.fanout.oldest_open_operation_time: when the oldest of them began. There is no value if none is open.
 //
-// The error is that of the MeterProvider. Call Unregister when the metrics are no longer wanted.
+// The gauges of fanout have values only if a Coordinator has the Observer of Fanout. NewMetrics returns the error of the
+// MeterProvider. Call Unregister when the metrics are no longer wanted.
 func NewMetrics(opts MetricsOptions) (*Metrics, error) {
 	if opts.MeterProvider == nil {
 		opts.MeterProvider = otel.GetMeterProvider()
@@ -70,11 +71,11 @@ func NewMetrics(opts MetricsOptions) (*Metrics, error) {
 	return m, nil
 }
 
-// Unregister ends the collection. The error is that of the MeterProvider.
+// Unregister ends the collection. It returns the error of the MeterProvider.
 func (m *Metrics) Unregister() error { return m.registration.Unregister() }
 
-// Fanout returns an Observer for fanout.Options, from which Metrics get the open operations of the log. The Observer calls
-// next too; next may be nil. Call it once: a later Coordinator's values replace those of an earlier one.
+// Fanout returns an Observer for fanout.Options, from which Metrics get the open operations of the log. The Observer also
+// calls next, which may be nil. Use it for one Coordinator: the values of a second one would replace those of the first.
 func (m *Metrics) Fanout(next *fanout.Observer) *fanout.Observer {
 	o := copied(next)
 	inner := o.Backlog
@@ -104,7 +105,7 @@ func (m *Metrics) observe(_ context.Context, o metric.Observer) error {
 	for peer := range d.Snapshot().Peers() {
 		conn, err := d.Conn(peer.Name)
 		if err != nil {
-			continue // it has just left, or has no credentials
+			continue // the peer has just left, or has no credentials
 		}
 		if expires := conn.Health().Expires; !expires.IsZero() {
 			o.ObserveFloat64(m.expiry, float64(expires.Unix()), metric.WithAttributes(attribute.String("k8s.cluster.name", string(peer.Name))))

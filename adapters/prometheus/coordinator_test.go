@@ -67,7 +67,7 @@ func TestCoordinator(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 
-	// With no open operation there is no time at which the oldest one began.
+	// While no operation is open, the metric of the oldest one has no value.
 	m.Fanout(nil).Backlog(t.Context(), fanout.BacklogEvent{Open: 1, Oldest: time.Now(), Operation: op.ID})
 	require.Contains(t, exposition(t, registry), "atoll_fanout_oldest_open_operation_timestamp_seconds ")
 	ctx, stop := context.WithCancel(t.Context())

@@ -20,8 +20,8 @@ type fanoutMetrics struct {
 	commands         *prometheus.CounterVec
 	commandDuration  *prometheus.HistogramVec
 	commandsInFlight *prometheus.GaugeVec
-	open             *prometheus.GaugeVec // no value before the first event
-	oldest           *prometheus.GaugeVec
+	open             *prometheus.GaugeVec // a vector, so that there is no value before the first event
+	oldest           *prometheus.GaugeVec // a vector, so that there is no value while no operation is open
 }
 
 func (f *fanoutMetrics) init(b *buckets) *group {

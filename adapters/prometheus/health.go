@@ -9,7 +9,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// health collects the health of the present peers, and until when their credentials are valid. A gauge that an Observer sets would keep peers that have left.
+// health collects the health of the present peers, and in which time the credentials for them are valid. It is no gauge
+// that an Observer sets: such a gauge would keep peers that have left.
 type health struct {
 	directory func() region.Directory
 	healthy   *prometheus.Desc
