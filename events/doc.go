@@ -21,10 +21,12 @@
 //	Account in the central plane  Converged; PeersMissing, PeersUnknown, PeersNotReady or Conflict; Removed
 //	Account in a peer             Repaired or RepairFailed, Orphaned
 //	object of a Coordinator       RemovalWaits, RemovalHeld
-//	parent of a Splitter          Divided or DivisionFailed; Unplaced, NameTaken or VolumesHeld, and AllPlaced after them;
-//	                              the reason of its condition Progressing if a rollout does not end
+//	parent of a Splitter          Divided or DivisionFailed; Unplaced, NameTaken, VolumesHeld or SameOrdinals, and AllPlaced
+//	                              when the condition Placed is True again; the reason of the condition Progressing while it
+//	                              is False, such as ProgressDeadlineExceeded
 //	object that is placed         Placed, Moved, Left, NotPlaced or PlacementFailed
-//	object that is synced         Sync with the reason of the problem, such as SyncForeign; Synced after it; Overwritten
+//	object that is synced         "Sync" and the reason of the problem, such as SyncForeign; Synced when the problem is over;
+//	                              Overwritten
 //
 // Objects of other kinds that an account.Replicator replicates get the same Events as Accounts,
 // except Repaired and RepairFailed.

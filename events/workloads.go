@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Fanout returns an Observer for fanout.Coordinator, whose objects are in peers. It records why the removal of an object
-// does not end. The Observer also calls next, which may be nil.
+// Fanout returns an Observer for a fanout.Coordinator whose objects are in peers. The Observer records why the removal of
+// an object does not end. It also calls next, which may be nil.
 func (r *Recorder) Fanout(peers region.Directory, next *fanout.Observer) *fanout.Observer {
 	if r == nil {
 		return next
@@ -55,8 +55,8 @@ func ofStep(e fanout.StepEvent) (Event, bool) {
 	return event, true
 }
 
-// Splitter returns an Observer for splitter.Splitter, whose parents are in plane. The Observer also calls next, which may
-// be nil.
+// Splitter returns an Observer for a splitter.Splitter whose parents are in plane. The Observer records how a parent is
+// divided, and changes of its conditions. It also calls next, which may be nil.
 func (r *Recorder) Splitter(plane region.API, next *splitter.Observer) *splitter.Observer {
 	if r == nil {
 		return next
@@ -115,14 +115,14 @@ func ofCondition(e splitter.ReportedEvent) (Event, bool) {
 		return event, e.Before == "False"
 	case e.Condition == splitter.ConditionPlaced:
 		return event, true
-	case e.Condition == "Progressing": // as Kubernetes reports a rollout that does not end
+	case e.Condition == "Progressing": // False if a rollout does not end
 		return event, e.Status == "False"
 	}
 	return Event{}, false
 }
 
-// Placement returns an Observer for placement.Controller, whose objects are in plane. The Observer also calls next, which
-// may be nil.
+// Placement returns an Observer for a placement.Controller whose objects are in plane. The Observer records in which
+// clusters an object is placed. It also calls next, which may be nil.
 func (r *Recorder) Placement(plane region.API, next *placement.Observer) *placement.Observer {
 	if r == nil {
 		return next
@@ -170,7 +170,7 @@ func ofPlacement(e placement.PlacedEvent) (Event, bool) {
 	case before != after:
 		event.Reason, event.Message = "Moved", fmt.Sprintf("it moves from %s to %s%s", before, after, by)
 	default:
-		return Event{}, false // only the name of the policy has changed
+		return Event{}, false // the clusters are the same: only the policy or the division has changed
 	}
 	return event, true
 }
@@ -182,8 +182,8 @@ func clusters(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Syncer returns an Observer for syncer.Syncer, whose objects are in upstream. The Observer also calls next, which may be
-// nil.
+// Syncer returns an Observer for a syncer.Syncer whose objects are in upstream. The Observer records why an object is not
+// synced, and which changes of other clients were overwritten. It also calls next, which may be nil.
 func (r *Recorder) Syncer(upstream region.API, next *syncer.Observer) *syncer.Observer {
 	if r == nil {
 		return next

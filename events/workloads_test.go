@@ -115,7 +115,8 @@ func TestEventsOfSync(t *testing.T) {
 	requireEvent(t, "")(ofProblem(syncer.ProblemEvent{Reason: syncer.ReasonForbidden}))
 }
 
-// reasons returns the reasons of the Events of an object in an API server, as kubectl describe finds them: by the UID too.
+// reasons returns the reasons of the Events of an object in an API server. It selects Events as kubectl describe does, also
+// by the UID.
 func reasons(t *testing.T, api region.API, object *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	namespace := object.GetNamespace()
@@ -154,7 +155,7 @@ func running(t *testing.T, parts ...func(context.Context) error) (end func()) {
 	}
 }
 
-// The removal of an Account waits for the finalizer of another controller: the Account in this peer shows it.
+// While the removal of an Account waits for the finalizer of another controller, the Account in that peer has an Event.
 func TestARemovalThatWaitsIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := regiontest.NewRing("eu", "us")
@@ -201,7 +202,7 @@ func TestARemovalThatWaitsIsAnEvent(t *testing.T) {
 	})
 }
 
-// A Deployment shows where it is placed and how it is divided, and that replicas have no place.
+// The Events of a Deployment show where it is placed, how it is divided, and that replicas have no place.
 func TestAPlacedDeploymentHasEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crd, err := config.CRD("placementpolicies.splitter.atoll.dev")
@@ -244,7 +245,7 @@ func TestAPlacedDeploymentHasEvents(t *testing.T) {
 	})
 }
 
-// A ConfigMap that is not synced, because its name is taken in the cluster, shows that.
+// A ConfigMap that is not synced, because its name is taken in the cluster, has an Event with the reason.
 func TestAnObjectThatIsNotSyncedHasAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
