@@ -67,8 +67,8 @@ Before the first token, apply what "cluster manifests" prints, and run an approv
 	return c
 }
 
-// noToken returns the error of an attempt to make a token, with a remedy. Without a reason of an API server, or of the way
-// to it, an argument is wrong.
+// noToken returns err with a remedy. err is the error of an attempt to make a token. If it comes neither from an API server
+// nor from the connection to one, an argument is wrong.
 func (s *session) noToken(err error, namespace string) error {
 	switch {
 	case apierrors.IsNotFound(err):

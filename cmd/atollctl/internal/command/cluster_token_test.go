@@ -19,7 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// upstreamWith serves the requests of a token with the given code, and returns a kubeconfig for it.
+// upstreamWith starts a server that answers requests for a token with the given code, and returns a kubeconfig for it.
 func upstreamWith(t *testing.T, code int) string {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func upstreamWith(t *testing.T, code int) string {
 	return path
 }
 
-// A token is printed as a kubeconfig. If the upstream does not make one, the remedy fits its answer.
+// A token is printed as a kubeconfig. If the upstream makes no token, the remedy fits the answer of the upstream.
 func TestClusterToken(t *testing.T) {
 	for _, tt := range []struct {
 		answer, code int
