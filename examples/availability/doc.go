@@ -3,7 +3,7 @@
 
 // Command availability divides a Deployment with its HorizontalPodAutoscaler, PodDisruptionBudget, Service and Ingress over
 // three clusters. The load rises and falls, a new image is rolled out, nodes are drained in two clusters at the same time, a
-// cluster is lost and returns, and another one is drained. README.md tells what each step guarantees.
+// cluster is lost and returns, and another one is drained. README.md lists the guarantees of each step.
 //
 //	go run ./examples/availability -chart availability.svg
 //

@@ -5,29 +5,29 @@ package main
 
 import "fmt"
 
-// limits are the numbers that no sample may pass.
+// limits are the bounds of each sample.
 type limits struct {
-	budget  int // of available replicas, at least
-	most    int // of pods, at most
+	budget  int // the least number of available replicas
+	most    int // the greatest number of pods
 	joining int // added to most while a cluster joins
 }
 
-// demand has the replicas of a moment that the limits depend on.
+// demand has the numbers of replicas at one moment on which the limits depend.
 type demand struct {
-	desired        int // by the workload
-	needed, enough int // by the requests: see traffic.needed
-	wanted         int // by the autoscalers of all clusters
+	desired        int // spec.replicas of the workload
+	needed, enough int // for the requests: see traffic.needed
+	wanted         int // by the autoscalers of all clusters together
 }
 
 // next computes the limits of the next sample.
 //
-// The budget is the desired replicas minus maxUnavailable. More desired replicas than the requests need do not count, and
-// fewer than are enough count as enough: so the budget depends on the load, and not only on writes of the splitter. A raised
-// budget counts once that many replicas are available for the first time: before, replicas are missing because they start.
-// If a cluster has been lost, the budget falls to the replicas that the others have.
+// The budget is the desired replicas minus maxUnavailable. For it, the desired replicas are at least enough and at most
+// needed, so that the budget depends on the load, and not only on writes of the splitter. A raised budget takes effect when
+// that many replicas are available for the first time: until then the new replicas start. If a cluster is lost, the budget
+// falls to the available replicas of the others.
 //
-// The limit of pods is the desired replicas plus maxSurge, or the wanted ones: an autoscaler adds replicas before the
-// workload has them. A lowered limit counts once the pods have come down to it.
+// The limit of pods is maxSurge plus the greater of desired and wanted: an autoscaler adds replicas before spec.replicas of
+// the workload has them. A lowered limit takes effect when the pods have come down to it.
 func (l *limits) next(available, present int, d demand, lost bool) {
 	if lost {
 		l.budget = min(l.budget, available)
@@ -40,7 +40,7 @@ func (l *limits) next(available, present int, d demand, lost bool) {
 	}
 }
 
-// judge returns the limits that a sample passes.
+// judge returns the limits that a sample violates.
 func (l *limits) judge(available, present int) (wrong []string) {
 	if available < l.budget {
 		wrong = append(wrong, fmt.Sprintf("%d replicas are available, of at least %d", available, l.budget))

@@ -54,7 +54,7 @@ func availability(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // arguments are the parsed arguments of the program.
 type arguments struct {
 	kubeconfigs stage.Kubeconfigs // empty: API servers in memory
-	grace       time.Duration     // how long the replicas of an unreachable cluster still count
+	grace       time.Duration     // how long an unreachable cluster keeps its replicas
 	verbose     bool              // show the log lines of the controllers
 	chart       string            // the file of the chart; empty: none
 }
@@ -103,7 +103,7 @@ func start(ctx context.Context, a arguments, out io.Writer) (err error) {
 	}
 	defer on.Close()
 	if len(a.kubeconfigs) == 0 {
-		// The controllers must outlive the story: without them its pods would not end.
+		// The controllers must outlive the story: without them the pods of the story would not be deleted.
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		wait := simulate(running, on.Clusters)
 		defer func() {

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The seconds that the story takes are mostly waiting: for the grace period, and for controllers that work in steps. The
-// machine of a test may pause all syncers for longer than the default grace period, so the test sets a longer one.
+// Most of the time the story waits: for the grace period, and for controllers that work in steps. A busy machine may pause
+// all syncers for longer than the default grace period, so the test sets a longer one.
 func TestStory(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	picture := filepath.Join(t.TempDir(), "availability.svg")

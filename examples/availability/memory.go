@@ -22,8 +22,8 @@ import (
 // tick is the period of the controllers of a cluster in memory.
 const tick = 100 * time.Millisecond
 
-// simulate plays the controllers, the scheduler and the nodes of each cluster, until ctx ends. The returned function waits
-// for their end. They do only as much as this story needs: see the functions that they call.
+// simulate plays the controllers, the scheduler and the nodes of each cluster until ctx ends, as far as this story needs
+// them. The returned function waits until all have ended.
 func simulate(ctx context.Context, clusters []*stage.Cluster) (wait func() error) {
 	var group errgroup.Group
 	for _, c := range clusters {
@@ -70,13 +70,13 @@ func addNodes(ctx context.Context, c *stage.Cluster) error {
 	return nil
 }
 
-// resourceOf maps the kinds whose status the controllers report.
+// resourceOf maps each kind whose status the controllers report to its resource.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Node": nodes, "Pod": pods, "Deployment": deployments, "HorizontalPodAutoscaler": autoscalers, "PodDisruptionBudget": budgets,
 }
 
-// report writes the status of an object in a cluster, if it differs. The write fails with a Conflict if the object has a
-// resourceVersion and has changed since.
+// report writes the status of an object in a cluster, if it differs. If obj has a resourceVersion and the object has changed
+// since, the write fails with a Conflict.
 func report(ctx context.Context, c *stage.Cluster, obj *unstructured.Unstructured, status any) error {
 	before, err := json.Marshal(obj.Object["status"])
 	if err != nil {

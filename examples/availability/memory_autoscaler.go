@@ -70,13 +70,13 @@ func (s *scaler) scaleOne(ctx context.Context, c *stage.Cluster, autoscaler *uns
 	}
 	present := number(obj, "spec", "replicas")
 	if present == 0 {
-		return nil // it is paused
+		return nil // an autoscaler is paused while its target has zero replicas
 	}
 	desired := present
 	if served := 1000 * perReplica * number(obj, "status", "replicas"); 10*load < 9*served || 10*load > 11*served {
 		desired = ceil(load, 1000*perReplica)
 	}
-	// As with Kubernetes, the window delays only fewer replicas.
+	// As with Kubernetes, the window delays only the removal of replicas.
 	if stable := s.stabilize(desired); desired < present {
 		desired = min(stable, present)
 	}

@@ -28,7 +28,7 @@ var (
 	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
 )
 
-// Numbers of the manifests.
+// Names and numbers of the manifests.
 const (
 	shop           = "shop" // name of all objects
 	namespace      = "default"

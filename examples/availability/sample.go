@@ -30,8 +30,8 @@ type sampler struct {
 	mu      sync.Mutex
 	limits  limits
 	begin   time.Time
-	away    map[string]bool    // clusters that were cut off in the last sample
-	left    map[types.UID]bool // pods that ran in a cluster which was lost, and has returned
+	away    map[string]bool    // clusters whose link was cut in the last sample
+	left    map[types.UID]bool // leftovers: pods that ran in a lost cluster when it returned
 	before  [][]pod            // of the last sample, by cluster
 	last    counts
 	at      time.Time      // of the last sample
@@ -42,9 +42,9 @@ type sampler struct {
 
 // counts are the pods of one sample.
 type counts struct {
-	available []int // by cluster, without the pods in left; -1: the cluster is cut off
-	present   int   // pods that are not terminating, without the pods in left
-	left      int   // pods in left that still run
+	available []int // by cluster, without leftovers; -1: the link of the cluster is cut
+	present   int   // pods that are not terminating, without leftovers
+	left      int   // leftovers that still run
 }
 
 func (c counts) total() (sum int) {
@@ -58,8 +58,8 @@ func (c counts) total() (sum int) {
 type summary struct {
 	samples      int
 	fewest, most int           // available replicas
-	pods         int           // the most pods
-	above, below int           // the least distances to the budget and to the limit of pods
+	pods         int           // the greatest number of pods
+	above, below int           // the least distance above the budget, and below the limit of pods
 	pause        time.Duration // the longest time between two samples
 	wrong        []string
 }
@@ -81,7 +81,7 @@ func (s *sampler) run(ctx context.Context) error {
 	var caches sync.WaitGroup
 	defer caches.Wait()
 	for _, c := range append(s.pods, s.upstream) {
-		caches.Go(func() { _ = c.Start(ctx) }) // it returns nil
+		caches.Go(func() { _ = c.Start(ctx) }) // always nil
 	}
 	ticker := time.NewTicker(sampling)
 	defer ticker.Stop()
@@ -133,13 +133,13 @@ func (s *sampler) sample() {
 	s.before = now
 }
 
-// count counts the pods of one sample. The caches of two clusters are not of exactly one moment. So each cluster counts with
-// the higher number of available replicas of this and the previous sample, and with the lower number of pods: a replica that
-// moves counts at least once as available, and once as a pod. s.mu must be held.
+// count counts the pods of one sample. Caches of two clusters differ in their delay. So of this and the previous sample each
+// cluster counts with the higher number of available replicas and the lower number of pods: a replica that moves is counted
+// as available at least once, and as a pod at most once. s.mu must be held.
 func (s *sampler) count(rounds [2][][]pod, cut []bool) counts {
 	now := counts{available: make([]int, len(s.clusters))}
 	for i, c := range s.clusters {
-		if s.away[c.Name] && !cut[i] { // it has returned
+		if s.away[c.Name] && !cut[i] { // the cluster has returned
 			for _, p := range rounds[1][i] {
 				s.left[p.uid] = true
 			}

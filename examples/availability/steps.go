@@ -124,7 +124,7 @@ func (s *story) lose(ctx context.Context) error {
 
 // returns ends the loss of cluster-2, and waits until the cluster has a part of the workload again.
 func (s *story) returns(ctx context.Context) error {
-	// It takes over a third of minReplicas, before the others reduce theirs.
+	// cluster-2 gets a third of minReplicas before the others reduce their parts.
 	s.sampler.joining(minReplicas / 3)
 	s.Clusters[1].Link.Cut(false)
 	if err := await(ctx, "the end of the leftovers in cluster-2", func(context.Context) (bool, error) {
@@ -198,13 +198,13 @@ func (s *story) leaves(ctx context.Context, cluster string) error {
 	})
 }
 
-// enough returns with how many replicas the autoscalers are content.
+// enough returns the least number of replicas to which the autoscalers add none.
 func (s *story) enough() int {
 	_, enough := s.traffic.needed()
 	return enough
 }
 
-// serves waits until a cluster has the Service and the Ingress, or until neither is there.
+// serves waits until a cluster has the Service and the Ingress or, if want is false, until it has neither.
 func (s *story) serves(ctx context.Context, c *stage.Cluster, want bool) error {
 	for _, gvr := range []schema.GroupVersionResource{services, ingresses} {
 		if err := await(ctx, fmt.Sprintf("%s in %s: %t", gvr.Resource, c.Name, want), func(ctx context.Context) (bool, error) {

@@ -53,7 +53,7 @@ func (s *story) steps() []step {
 	}
 }
 
-// tell runs the story, and writes the chart's content to the sampler.
+// tell runs the story. The sampler of s then has the content of the chart.
 func tell(ctx context.Context, s *story, grace time.Duration) error {
 	if err := install(ctx, s.Upstream); err != nil {
 		return err

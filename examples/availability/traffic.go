@@ -39,13 +39,14 @@ type traffic struct {
 	recent []division
 }
 
-// division is the division of the requests from one time on.
+// division has the requests of each cluster from one time on.
 type division struct {
 	at   time.Time
 	sent []int
 }
 
-// memory is how long an autoscaler may act by earlier requests: its stabilizationWindowSeconds, and time to react.
+// memory is how long earlier requests may decide the replicas: stabilizationWindowSeconds of the autoscalers, and their
+// time to react.
 const memory = stabilization + 5*time.Second
 
 func newTraffic(on *stage.Stage, upstream *loop.Objects) *traffic {
@@ -59,16 +60,16 @@ func (t *traffic) set(total int) {
 	t.total = total
 }
 
-// needed returns how many replicas the requests need in all clusters together, and with how many of them an autoscaler is
-// content: it accepts a deviation of a tenth.
+// needed returns how many replicas the requests need in all clusters together, and how many are enough: an autoscaler
+// accepts a deviation of a tenth.
 func (t *traffic) needed() (replicas, enough int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(minReplicas, ceil(t.total, perReplica)), max(minReplicas, ceil(10*t.total, 11*perReplica))
 }
 
-// wanted returns how many replicas the autoscalers of all clusters may want together. Each one rounds up, and acts by the
-// most requests of some seconds.
+// wanted returns how many replicas the autoscalers of all clusters may want together. Each autoscaler rounds up, and acts by
+// the highest number of requests within memory.
 func (t *traffic) wanted() (sum int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

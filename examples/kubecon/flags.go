@@ -15,7 +15,7 @@ import (
 // arguments are the parsed arguments of the program.
 type arguments struct {
 	kubeconfigs stage.Kubeconfigs // empty: API servers in memory
-	grace       time.Duration     // how long the replicas of an unreachable cluster still count
+	grace       time.Duration     // how long an unreachable cluster keeps its replicas
 	verbose     bool              // show the log lines of the controllers
 	chart       string            // the file of the chart; empty: none
 }

@@ -20,7 +20,7 @@ import (
 type play struct {
 	*stage.Stage
 	script *script       // nil with real clusters
-	grace  time.Duration // how long the replicas of an unreachable cluster still count
+	grace  time.Duration // how long an unreachable cluster keeps its replicas
 }
 
 // tell runs the story on a stage.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Chart describes a chart. Numbers stay the same from one sample to the next.
+// Chart describes a chart. The numbers of a sample hold until the next sample.
 type Chart struct {
 	Title   string
 	Areas   []string // names of the stacked areas

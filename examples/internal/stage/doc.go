@@ -1,8 +1,8 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage connects the examples with clusters to their API servers: an upstream and three clusters, in memory or by
-// kubeconfigs. The connection between the upstream's programs and a cluster is a [Link] that an example can cut.
+// Package stage connects an example to an upstream and three clusters, in memory or by kubeconfigs. The syncer of a cluster
+// reaches it through a [Link], which the example can cut.
 //
 // Guaranteed: a closed Stage leaves no goroutine and no open connection.
 //

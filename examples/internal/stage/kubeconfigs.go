@@ -25,10 +25,10 @@ type Kubeconfig struct {
 	Data []byte
 }
 
-// Kubeconfigs is the value of a flag that is given once for each API server. None means API servers in memory.
+// Kubeconfigs is the value of a flag that is given once for each API server. An empty one means API servers in memory.
 type Kubeconfigs []Kubeconfig
 
-// String returns the default that package flag prints.
+// String implements flag.Value. It returns the empty default.
 func (k *Kubeconfigs) String() string { return "" }
 
 // Set parses one NAME=PATH and reads the file.

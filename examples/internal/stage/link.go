@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Link forwards connections to a cluster, until it is cut. Its methods are safe for concurrent use.
+// Link forwards connections to a cluster while it is not cut. Its methods are safe for concurrent use.
 type Link struct {
 	to       string
 	listener net.Listener
