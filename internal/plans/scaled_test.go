@@ -21,7 +21,7 @@ import (
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// scaling returns an autoscaler of web.
+// scaling returns a HorizontalPodAutoscaler of the Deployment web.
 func scaling(least, most string) string {
 	return `
 apiVersion: autoscaling/v2
@@ -39,7 +39,8 @@ spec:
 const leastReplicas = 3
 
 // splitterScaled is a scenario of a Deployment that is divided with its autoscaler. In each cluster an autoscaler wants
-// a constant number of replicas. Clusters join and drain. The maxima depend on the order in which clusters needed more.
+// a constant number of replicas. Clusters join and drain. How the maxReplicas are divided depends on the order in which the
+// clusters needed more.
 func splitterScaled() perturb.Scenario {
 	opts := syncer.Options{Types: onlyTypes(deployments, autoscalers), Discovery: seldom}
 	steady := strings.Replace(web("1", "web:1", ""), "  template:", "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:", 1)
@@ -79,7 +80,7 @@ func splitterScaled() perturb.Scenario {
 	}
 }
 
-// maximaAddUp checks that the maxReplicas of the parts add up.
+// maximaAddUp checks that the maxReplicas of the parts add up to most.
 func maximaAddUp(most int64) check {
 	return func(ctx context.Context, access perturb.Access) error {
 		var sum int64

@@ -232,9 +232,9 @@ func placed(ctx context.Context, w *world) error {
 	return errors.Join(errs...)
 }
 
-// policiesOf returns the policies of the namespace default in the order of their precedence, those of all namespaces last.
-// Their names are as in PlacedByAnnotation. broken reports whether one cannot be read. The error is not nil if a status is
-// not as documented.
+// policiesOf returns the policies that apply to the namespace default in the order of their precedence: PlacementPolicies,
+// then ClusterPlacementPolicies. Their names are as in PlacedByAnnotation. broken reports whether a policy cannot be read.
+// The error is not nil if a status is not as documented.
 func policiesOf(ctx context.Context, w *world) (all []splitterv1alpha1.PlacementPolicy, broken bool, _ error) {
 	home, err := w.get(ref{upstream, namespaces, types.NamespacedName{Name: "default"}})
 	if err != nil {

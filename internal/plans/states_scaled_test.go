@@ -19,7 +19,7 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// scaledBeginning is that of a Splitter which divides autoscalers with their workloads.
+// scaledBeginning returns the beginning of a Splitter which divides autoscalers with their workloads.
 func scaledBeginning(*rand.Rand) beginning {
 	return beginning{
 		servers: servers(), holds: scaled, scaled: true,
@@ -141,7 +141,7 @@ func strokesOfAutoscalers() []stroke {
 			}
 			was := w.kept[at]
 			_, err := w.merge(at, "user", map[string]any{"spec": map[string]any{"replicas": one(w, 0, 1, 12)}})
-			w.kept[at] = was // the number of replicas is not kept
+			w.kept[at] = was // without this change: the loops may set the number of replicas again
 			return err
 		}},
 	}
@@ -208,7 +208,7 @@ func scaled(ctx context.Context, w *world) error {
 // parts want.
 func judgeAutoscaler(autoscaler *unstructured.Unstructured, parts []*unstructured.Unstructured, workloads map[types.NamespacedName]*unstructured.Unstructured) error {
 	if slices.ContainsFunc(parts, func(p *unstructured.Unstructured) bool { return p.GetDeletionTimestamp() != nil }) || autoscaler.GetDeletionTimestamp() != nil {
-		return nil // a finalizer of others holds it
+		return nil // a finalizer of another client delays its deletion
 	}
 	if finalized := slices.Contains(autoscaler.GetFinalizers(), splitterv1alpha1.ShardsFinalizer); len(parts) > 0 && !finalized {
 		return errors.New("it has parts and no finalizer")

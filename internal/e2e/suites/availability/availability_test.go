@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// The example must exit with 0: then no sample was below the budget or above the limit of pods, and nothing is left. The
-// grace period is longer than a pause of a busy machine.
+// The example must exit with 0: then no sample was below the budget or above the limit of pods, and all its objects are
+// removed. The grace period is longer than a busy machine pauses a process.
 func TestAvailability(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	require.NoError(t, err)

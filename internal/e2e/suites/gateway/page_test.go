@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// requirePage runs the commands of the page for users, with the address of the replica.
+// requirePage runs the commands of docs/kubectl.md with the address of the replica.
 func requirePage(t *testing.T, r *replica, c caller) {
 	t.Helper()
 	ran := 0

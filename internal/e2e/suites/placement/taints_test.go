@@ -96,8 +96,8 @@ func (w *world) divided(want map[string]int64, least int64) {
 }
 
 // A SyncTarget gets a taint NoSchedule: its replicas stay, and new ones go to the other cluster. Then it gets a taint
-// NoExecute, which the policy tolerates for 8 seconds: its replicas stay for this time. Then they move, and no moment has
-// fewer available replicas than desired.
+// NoExecute, which the policy tolerates for 8 seconds: its replicas stay for this time, and then move. The available
+// replicas are never fewer than the desired ones.
 func TestTaintedSyncTarget(t *testing.T) {
 	plane := planetest.Shared(t, 1)[0]
 	api, err := region.APIFor(plane.Config())

@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/process"
 )
 
-// goWrapper runs the commands "go run ./FOLDER" and "go -C FOLDER run ." in the working directory, with the program built in
-// the checkout: a shell cannot be in the checkout without writing files there. The other arguments are those of the page.
+// goWrapper replaces the command go. It builds the program of "go run ./FOLDER" and "go -C FOLDER run ." in the checkout and
+// runs it in the working directory, so that the commands of a page write no files into the checkout.
 const goWrapper = `#!/bin/bash
 set -e
 case "$1 $2" in
@@ -44,8 +44,8 @@ type readmes struct {
 	plane, eu, edge *plane.Plane
 }
 
-// TestReadmes enters the commands with kubectl, and those that run an example, of the pages that the tutorial does not show.
-// Commands that do not end run until they have done what the page says.
+// TestReadmes enters the commands of the pages of programs and examples: those with kubectl, and those that run an example.
+// A command that does not end by itself runs until it has the effect that the page states.
 func TestReadmes(t *testing.T) {
 	sh, dir := enter(t)
 	planes := planetest.NewAll(t, plane.Options{Name: "plane", Controllers: true}, plane.Options{Name: "eu"}, plane.Options{Name: "us"}, plane.Options{Name: "cluster"})
@@ -121,7 +121,7 @@ func block(t *testing.T, page, language, text string) string {
 	return found[0]
 }
 
-// background enters the lines of a block, of which the last one does not end. It returns a func that ends this one.
+// background enters the lines of a block whose last command does not end. It returns a func that ends this command.
 func (r *readmes) background(t *testing.T, commands string) (end func()) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(commands), "\n")
@@ -151,7 +151,7 @@ func (r *readmes) atollctl(t *testing.T) {
 	r.all(t, block(t, page, "sh", "rbac --as alice"))
 }
 
-// all enters each line of a block on its own, and requires that it succeeds. A heredoc is one line.
+// all enters each line of a block on its own, and requires that each succeeds. A heredoc counts as one line.
 func (r *readmes) all(t *testing.T, commands string) {
 	t.Helper()
 	rest := commands
@@ -214,7 +214,7 @@ func (r *readmes) manager(t *testing.T) {
 	})
 }
 
-// examples runs each example that its page runs against clusters.
+// examples runs the examples whose pages run them against clusters.
 func (r *readmes) examples(t *testing.T) {
 	r.T = t
 	const page = "examples/syncer/README.md"
