@@ -68,7 +68,7 @@ func (c *cleaner) watch(ctx context.Context, peer *region.Conn) error {
 	informer := cache.NewSharedInformer(&cache.ListWatch{
 		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
-	}, &unstructured.Unstructured{}, time.Minute) // what fails is tried again each minute
+	}, &unstructured.Unstructured{}, time.Minute) // a reconcile that failed is retried each minute
 	reconcile := func(obj any) {
 		if err := c.reconcile(ctx, peer, obj.(*unstructured.Unstructured).DeepCopy()); err != nil {
 			log.Printf("peer %s: %v", peer.Peer(), err)
@@ -159,7 +159,7 @@ func Example_cleanUp() {
 	// eu-west gets the name: true
 }
 
-// awaitFinalizer waits until the controller has seen the Bucket. Until then its removal needs no clean-up.
+// awaitFinalizer waits until the Bucket has the finalizer. A removal before that would not wait for the clean-up.
 func awaitFinalizer(ctx context.Context, ring region.Directory) error {
 	peer, err := ring.Conn("us-east")
 	if err != nil {
