@@ -89,9 +89,9 @@ type SyncTargetSpec struct {
 	// Capacity declares the room of the cluster, such as cpu, memory and
 	// extended resources, instead of the values in status.capacity. Set it with
 	// an autoscaler that adds nodes, or to bound the requests of the replicas
-	// that are placed in the cluster. A resource that is absent here has its
-	// value in status.capacity, or no bound if spec.pods is above the pods
-	// there. For pods, set spec.pods.
+	// that are placed in the cluster. For a resource that is absent here, the
+	// value in status.capacity counts; if spec.pods is above the pods in
+	// status.capacity, the resource has no bound. For pods, set spec.pods.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!('pods' in self)",message="set spec.pods instead"
