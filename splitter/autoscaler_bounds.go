@@ -118,8 +118,8 @@ func (s scaling) minima() (map[string]int64, error) {
 	return divide(func(name string) bool { return members[name] > 0 || joining[name] })
 }
 
-// hold gives the members that shall keep their replicas their present minReplicas: such a cluster may still need all of
-// them.
+// hold makes each cluster on hold that has a part a member with its present minReplicas: the cluster may still run all these
+// replicas.
 func (s scaling) hold(members map[string]int64) {
 	for _, c := range clusters(s.shares) {
 		if part := s.clusters[c.Name]; c.Hold && part.scaled {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// capacity returns the capacity of a cluster without its pods: status.capacity of its SyncTarget, and instead of each
-// resource that spec.capacity has, the value there. If spec.pods is more than the nodes can hold, nodes will be added,
-// so the present ones limit nothing.
+// capacity returns the capacity of a cluster without its pods: that in spec.capacity of its SyncTarget, and for all other
+// resources that in status.capacity. If spec.pods is above the pods in status.capacity, an autoscaler will add nodes, so
+// status.capacity does not count.
 func capacity(target *unstructured.Unstructured) corev1.ResourceList {
 	all := resourceList(target, "status", "capacity")
 	now, known := all[corev1.ResourcePods]

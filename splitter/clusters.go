@@ -43,9 +43,9 @@ type Cluster struct {
 	// Pods is the total number of pods that the cluster can hold, including those that run there
 	// now. Nil means unknown.
 	Pods *int64
-	// Capacity is the room of the cluster in all, such as cpu and memory, including the room that is used now. A
-	// Splitter places new replicas only where their requests fit, together with those of all its other parents. A
-	// resource that is absent is unknown and limits nothing. The number of pods in it counts if Pods is nil.
+	// Capacity is the total room of the cluster, such as cpu and memory, including the room that is used now. A
+	// Splitter places new replicas only where their requests fit, together with those of all its other parents. An
+	// absent resource is unknown and limits nothing. The number of pods in Capacity counts only if Pods is nil.
 	Capacity corev1.ResourceList
 	// CordonedNodes is how many nodes of the cluster are cordoned, as for a drain. Nil means unknown.
 	CordonedNodes *int64
@@ -95,9 +95,9 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 // SyncTargets returns the clusters that the SyncTargets in one API server describe. A cluster whose
 // heartbeat has not changed for a minute, by this process's clock, has Ready Unknown. Cluster.Pods
 // is spec.pods of the SyncTarget or, if that is not set, the pods in status.capacity.
-// Cluster.Capacity has the other resources of status.capacity, where spec.capacity has none of the
-// same name. If spec.pods is above the pods in status.capacity, nodes will be added: then it has
-// only those of spec.capacity. Cluster.CordonedNodes is status.cordonedNodes.
+// Cluster.Capacity has all other resources, from spec.capacity or else from status.capacity. If
+// spec.pods is above the pods in status.capacity, nodes will be added: then Cluster.Capacity has only
+// the resources in spec.capacity. Cluster.CordonedNodes is status.cordonedNodes.
 func SyncTargets(up region.API) Clusters {
 	if argument.Missing(up) {
 		return nil // refused by New

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// decide cuts a parent within the room that others leave, and records the decision: see room. It also returns the limits
-// of the clusters.
+// decide cuts a parent within the room that other parents leave, and records the decision in s.room. It also returns the
+// limits of the clusters.
 func (s *Splitter) decide(k *kindState, parent *unstructured.Unstructured, at situation, have []Shard) (plan Plan, want []Shard, limits map[string]limit, err error) {
 	kind, ok := k.kind.(Kind)
 	if !ok {
@@ -23,7 +23,7 @@ func (s *Splitter) decide(k *kindState, parent *unstructured.Unstructured, at si
 	}
 	of, each := k.holder(loop.KeyOf(parent)), unitOf(kind, parent, have)
 	k.observeAll(have)
-	for { // repeats only if other decisions took room meanwhile
+	for { // repeats if another decision has taken the room meanwhile
 		limits = s.room.limits(of, each)
 		at.limits = limits
 		if plan, want, err = s.cut(k, parent, at, have); err != nil {
@@ -37,8 +37,8 @@ func (s *Splitter) decide(k *kindState, parent *unstructured.Unstructured, at si
 	}
 }
 
-// decided returns the replicas that a parent shall have in each cluster: of its next shards, and for kinds whose replicas
-// move step by step of the plan, if these are more.
+// decided returns the replicas that a parent needs room for in each cluster: those of its next shards. For kinds whose
+// replicas move step by step, it is the number in the plan if that is greater.
 func decided(kind Kind, parent *unstructured.Unstructured, plan Plan, want, have []Shard) map[string]int64 {
 	replicas := map[string]int64{}
 	if _, ok := kind.(counting); ok {
@@ -50,7 +50,7 @@ func decided(kind Kind, parent *unstructured.Unstructured, plan Plan, want, have
 	present := byCluster(have)
 	for _, w := range want {
 		if had := present[w.Cluster].Object; job && (ended(parent) || had != nil && ended(had)) {
-			continue // its pods are gone
+			continue // an ended Job has no pods
 		}
 		n := replicasOf(kind, w.Object)
 		if isWhole(kind, parent, have) {
@@ -61,7 +61,7 @@ func decided(kind Kind, parent *unstructured.Unstructured, plan Plan, want, have
 	return replicas
 }
 
-// lacking returns the clusters that would get more replicas of a parent with more room.
+// lacking returns the clusters that would get more replicas of a parent if they had more room.
 func lacking(plan Plan, limits map[string]limit) (names []string) {
 	short := plan.Unplaced > 0
 	for name, l := range limits {
@@ -96,14 +96,15 @@ func (k *kindState) forget(parent types.NamespacedName, have []Shard) {
 	k.wake(k.room.forget(k.holder(parent)))
 }
 
-// observeAll records the state of shards that the cache shows: the cache calls changed a moment after it shows a change.
+// observeAll records the state of shards in the cache. A reconcile can read a changed shard from the cache before the event
+// of this change is handled.
 func (k *kindState) observeAll(have []Shard) {
 	for _, shard := range have {
 		k.observe(loop.KeyOf(shard.Object))
 	}
 }
 
-// observe records the room that an object uses as a shard, or used.
+// observe records the room that an object uses as a shard. If it is no longer a shard, its room returns.
 func (k *kindState) observe(key types.NamespacedName) {
 	if kind, ok := k.kind.(Kind); ok {
 		k.wake(k.room.observe(shardID(k.holder(key)), func() observation { return k.observation(kind, key) }))
@@ -125,15 +126,15 @@ func (k *kindState) observation(kind Kind, key types.NamespacedName) observation
 
 func (k *kindState) holder(key types.NamespacedName) holder { return holder{k.place, key} }
 
-// wake requeues parents that may fit now.
+// wake requeues parents for which there may be room now.
 func (k *kindState) wake(parents []holder) {
 	for _, of := range parents {
 		k.queue.Add(of.String())
 	}
 }
 
-// counted reports whether all shards are known, or no capacity. Before that, the room that is left is not known. A type
-// that the API server does not serve has no shards.
+// counted reports whether the room that is left is known: either all types of shards have been listed, or no cluster has a
+// known capacity. A type that the API server does not serve has no shards.
 func counted(r *room, kinds []*kindState) bool {
 	return !r.limited() || !slices.ContainsFunc(kinds, func(k *kindState) bool {
 		_, ok := k.kind.(Kind)
@@ -141,7 +142,8 @@ func counted(r *room, kinds []*kindState) bool {
 	})
 }
 
-// flows requeues all parents when the last type has been listed, and those of k whenever its cache is fresh again.
+// flows handles a fresh cache of k: it requeues the parents that depend on k, or all parents if the last type has now been
+// listed.
 func (s *Splitter) flows(k *kindState) {
 	if err := k.objects.Err(); err == nil || apierrors.IsNotFound(err) {
 		before := counted(s.room, s.kinds)

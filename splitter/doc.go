@@ -145,11 +145,12 @@
 //     and the rest stays. A CronJob, and a Job whose indexes are not divided, leaves the cluster
 //     anyway and runs nowhere until there is room. Only Observer.Divided reports that a Job or
 //     CronJob is unplaced.
-//   - That pods which get room find a node. Not counted are pods that do not come from a shard, such as
-//     those of kube-system, of ClusterDaemonSets and of other Splitters; the pods of a rollout above the
-//     desired number, and of its old template; pods that still terminate; replicas that an autoscaler
-//     adds in its cluster until its report; requests that admission in the cluster adds. A sum also
-//     ignores how pods fit on single nodes, and their node selectors, affinity and taints.
+//   - That pods which get room find a node. The sum does not count pods that do not come from a shard, such
+//     as those of kube-system, of ClusterDaemonSets and of other Splitters. During a rollout it does not
+//     count the pods above the desired number, nor the requests of the old template. It does not count
+//     pods that still terminate, replicas that an autoscaler has added in a cluster and not reported yet,
+//     and requests that admission in the cluster adds. It also ignores how pods fit on single nodes, and
+//     their node selectors, affinity and taints.
 //   - That a resource without a capacity limits anything. So a cluster in which no node ever had GPUs
 //     gets pods that request some, unless spec.capacity of its SyncTarget sets them to zero.
 //   - That present replicas fit: they stay if the capacity falls or a new template requests more.

@@ -16,7 +16,7 @@ import (
 // Kind divides one type of workload into shards and combines their status. Its methods are pure: no
 // I/O, no clock, arguments not modified. Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs,
 // CronJobs, DaemonSets, Declared and ByPaths return implementations. docs/extend.md shows
-// how to write one. The shards of other implementations use room by spec.replicas and spec.template.
+// how to write one. For other implementations, the room that a shard uses is computed from spec.replicas and spec.template.
 type Kind interface {
 	// Resource is the type of parents and shards.
 	Resource() schema.GroupVersionResource

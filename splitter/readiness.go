@@ -61,7 +61,7 @@ func (r *readiness) set(ctx context.Context, list []Cluster, now time.Time) {
 	}
 }
 
-// replace does the work of set. It returns whether many clusters were unready before, and whether many are now.
+// replace is set without the log. It returns whether many clusters were unready before, and whether many are now.
 func (r *readiness) replace(list []Cluster, now time.Time) (before, after bool, unready int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -84,7 +84,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *kindState, key types.Namesp
 		k.forget(key, mine)
 		return s.end(ctx, k, parent, mine)
 	case !known || !counted(s.room, s.kinds) || errors.Is(at.err, ErrUndecided):
-		return 0, nil // all parents are requeued when the clusters, shards and workloads are known
+		return 0, nil // an event requeues the parent when the clusters and shards are known, and when Place can decide
 	case unseen > 0:
 		return unseen, nil // a plan from a stale cache would remove the same replicas twice
 	case !finalized(parent):

@@ -90,7 +90,7 @@ func podRequest(template map[string]any) amounts {
 	for _, c := range containers(spec, "containers") {
 		all.add(containerRequest(c))
 	}
-	// A container of initContainers that restarts always is a sidecar: it goes on while later containers run.
+	// An init container with the restartPolicy Always is a sidecar: it runs on while later containers run.
 	sidecars, start := amounts{}, amounts{}
 	for _, c := range containers(spec, "initContainers") {
 		request := containerRequest(c)

@@ -14,22 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// room has the room of all clusters and the parents that use it, so that no two parents get the same room. A parent uses
-// in each cluster the greater of two: the observed shard, and the last decision about the parent. So room that a decision
-// frees returns when the shard is observed to be smaller or gone. Nothing is stored: after a start, the shards tell.
+// room has the capacity of all clusters and the parents that use it, so that no two parents get the same room. In each
+// cluster a parent uses the greater of two numbers: that of the observed shard, and that of the last decision about the
+// parent. So the room of removed replicas returns when the shard is observed to be smaller or gone.
 //
-// It does no I/O. The zero value knows no capacity, so nothing is limited. Safe for concurrent use.
+// Nothing is stored: after a start, the room is computed from the shards. room does no I/O. The zero value knows no
+// capacity, so it limits nothing. It is safe for concurrent use.
 type room struct {
 	mu           sync.Mutex
 	capacities   map[string]amounts // by cluster
 	used         map[string]amounts // by cluster: the sum of all reservations
 	reservations map[holder]map[string]*reservation
 	shards       map[shardID]reservationID
-	waiting      map[string]*queue // by cluster: parents that lack room there
-	woken        map[holder][]string
+	waiting      map[string]*queue   // by cluster: parents that lack room there
+	woken        map[holder][]string // clusters for whose room a parent was woken and not reconciled yet
 }
 
-// holder is a parent: its type is Splitter.kinds[place].
+// holder identifies a parent: the index of its type in Splitter.kinds, and its key.
 type holder struct {
 	place int
 	key   types.NamespacedName
@@ -38,7 +39,7 @@ type holder struct {
 // String returns the key of a parent in the queue of a Splitter.
 func (h holder) String() string { return strconv.Itoa(h.place) + "/" + h.key.String() }
 
-// shardID is the key of a shard, and its type as in holder.
+// shardID identifies a shard in the same way.
 type shardID holder
 
 type reservationID struct {
@@ -58,7 +59,7 @@ type version struct {
 	generation int64
 }
 
-// limit is how many replicas of a parent fit in a cluster in all, and the resource that limits them.
+// limit is the greatest number of replicas of a parent in a cluster, and the resource that limits it.
 type limit struct {
 	replicas int64
 	scarce   corev1.ResourceName
@@ -78,14 +79,14 @@ func (r *room) limited() bool {
 	return len(r.capacities) > 0
 }
 
-// amounts returns the room of a reservation.
+// amounts returns the room that a reservation takes.
 func (c *reservation) amounts() amounts {
 	all := c.observed.each.times(c.observed.replicas)
 	all.raise(c.decided.each.times(c.decided.replicas))
 	return all
 }
 
-// amount returns the room of a reservation in one resource.
+// amount returns how much of one resource a reservation takes.
 func (c *reservation) amount(name corev1.ResourceName) int64 {
 	if c == nil {
 		return 0
@@ -93,7 +94,7 @@ func (c *reservation) amount(name corev1.ResourceName) int64 {
 	return max(c.observed.amount(name), c.decided.amount(name))
 }
 
-// change changes a reservation, and keeps the sum of its cluster. It returns true if the cluster has more room than before.
+// change changes a reservation and updates the sum of its cluster. It returns true if the cluster has more room than before.
 func (r *room) change(id reservationID, f func(*reservation)) (freed bool) {
 	in := r.reservations[id.of]
 	if in == nil {
@@ -140,11 +141,11 @@ type observation struct {
 	id       reservationID
 	version  version
 	replicas int64
-	each     func() amounts // called only if the version is new
+	each     func() amounts // the request of one replica; called only if the version is new
 }
 
 // observe records the state of a shard, which read returns. It calls read while it holds the lock, so that no older state
-// replaces a newer one. It returns the parents that may fit now.
+// replaces a newer one. It returns the waiting parents for which there may be room now.
 func (r *room) observe(shard shardID, read func() observation) (woken []holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +198,7 @@ func (r *room) limits(of holder, each amounts) map[string]limit {
 	return all
 }
 
-// limit returns the limit in a cluster for the parent that has the reservation there; nil if it has none.
+// limit returns the limit of a parent in a cluster. c is the reservation of the parent there, nil if it has none.
 func (r *room) limit(c *reservation, each amounts, cluster string) limit {
 	l, used := limit{replicas: math.MaxInt64}, r.used[cluster]
 	for name, capacity := range r.capacities[cluster] {
@@ -218,12 +219,13 @@ func (r *room) limit(c *reservation, each amounts, cluster string) limit {
 type decision struct {
 	replicas map[string]int64
 	each     amounts
-	limits   map[string]limit // by which it was made
-	lacks    []string         // the clusters that would get more with more room
+	limits   map[string]limit // the limits within which the decision was made
+	lacks    []string         // clusters that would get more replicas if they had more room
 }
 
-// enter records a decision, which replaces the earlier one about the parent. It returns false if another decision has
-// taken room that this one needs: decide again. It also returns the other parents that may fit now.
+// enter records a decision, which replaces the earlier one about the parent. It returns false and records nothing if another
+// decision has taken room that this one needs: then decide again. It also returns the waiting parents for which there may be
+// room now.
 func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +233,7 @@ func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	for cluster, n := range d.replicas {
 		before, known := d.limits[cluster]
 		if _, ok := r.capacities[cluster]; !ok || !known || n > before.replicas {
-			continue // the Kind keeps replicas above the limit, or it has none
+			continue // the Kind keeps replicas above the limit, or the cluster has no limit
 		}
 		if n > r.limit(own[cluster], d.each, cluster).replicas {
 			return false, nil
@@ -249,7 +251,7 @@ func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	return true, r.decide(of, d)
 }
 
-// forget drops the last decision about a parent: its shards are the only room that it uses.
+// forget drops the last decision about a parent. From then on the parent uses only the room of its shards.
 func (r *room) forget(of holder) (woken []holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,8 +290,8 @@ func (r *room) decide(of holder, d decision) (woken []holder) {
 	return woken
 }
 
-// wake returns the parents that have waited longest for room in a cluster, as many as fit with one more replica each.
-// They no longer wait. When one of them is done, the next ones follow: it may not have used the room.
+// wake removes parents from the queue of a cluster and returns them: in the order in which they began to wait, as many as
+// fit with one more replica each. When such a parent is reconciled, done wakes the next ones: it may not have used the room.
 func (r *room) wake(cluster string) (woken []holder) {
 	q := r.waiting[cluster]
 	if q == nil {
@@ -323,7 +325,7 @@ func (r *room) wake(cluster string) (woken []holder) {
 	return woken
 }
 
-// done returns the parents that follow a parent that was woken and has been reconciled.
+// done returns the parents that are woken after a woken parent has been reconciled.
 func (r *room) done(of holder) (woken []holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

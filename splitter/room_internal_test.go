@@ -297,8 +297,8 @@ func (w *roomWorld) rest() {
 	require.Fail(w.t, "it does not come to rest")
 }
 
-// No two parents get the same room: whatever happens, new replicas fit beside all shards and decisions. At rest every
-// parent has its replicas, or no cluster has room for one more. Deleted parents leave nothing.
+// No two parents get the same room: new replicas always fit beside all shards and decisions. At rest each parent has all
+// its replicas, or no cluster has room for one more. Deleted parents leave no reservation.
 func TestRoomIsCountedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &roomWorld{t: t, room: &room{}, caps: map[string]amounts{}, parents: map[string]*roomParent{}}
@@ -400,7 +400,7 @@ func TestEndedShardsUseNoRoom(t *testing.T) {
 	require.Empty(t, decided(Jobs(), job("Complete"), Plan{}, want, have))
 }
 
-// A Job with indexes that is not divided counts as one replica with all its pods; one that is divided as one for each pod.
+// An undivided Indexed Job counts as one replica with all its pods. In a divided one, each pod counts as a replica.
 func TestRoomOfIndexes(t *testing.T) {
 	job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"completionMode": "Indexed", "parallelism": int64(3), "completions": int64(3),

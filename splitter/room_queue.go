@@ -39,7 +39,7 @@ func (q *queue) remove(of holder) {
 	}
 }
 
-// all yields the parents in order. The loop may remove the parent that it has.
+// all yields the parents in order. The loop may remove the parent that it handles.
 func (q *queue) all() iter.Seq2[holder, amounts] {
 	return func(yield func(holder, amounts) bool) {
 		for e := q.order.Front(); e != nil; {

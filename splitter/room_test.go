@@ -84,7 +84,8 @@ func TestWorkloadsShareTheRoom(t *testing.T) {
 	})
 }
 
-// Room returns when the shard is smaller or gone, not when that is decided: a syncer may take long to remove a shard.
+// The room of a shard returns when the shard is smaller or gone, and not already when the Splitter decides it: a syncer may
+// take long to remove a shard.
 func TestRoomReturnsWithTheShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, splitter.Options{}, has("a", "cpu", "4"))

@@ -23,8 +23,8 @@ func (u use) amount(name corev1.ResourceName) int64 {
 	return max(0, each*u.replicas)
 }
 
-// consuming is a Kind that knows which room its parents and shards use. Other Kinds count with the templates in
-// spec.template and the replicas in spec.replicas.
+// consuming is a Kind that knows how much room its parents and shards use. For other Kinds, spec.replicas and spec.template
+// count.
 type consuming interface {
 	// replicasOf returns how many replicas of a parent or shard use room.
 	replicasOf(obj *unstructured.Unstructured) int64
@@ -46,7 +46,7 @@ func eachOf(kind divider, obj *unstructured.Unstructured) amounts {
 	return podRequest(template(obj))
 }
 
-// unitOf returns the request of one replica of a parent, in the numbers of Kind.Cut.
+// unitOf returns the request of one replica of a parent, as Kind.Cut counts replicas.
 func unitOf(kind divider, parent *unstructured.Unstructured, have []Shard) amounts {
 	each := eachOf(kind, parent)
 	if isWhole(kind, parent, have) {
@@ -55,7 +55,7 @@ func unitOf(kind divider, parent *unstructured.Unstructured, have []Shard) amoun
 	return each
 }
 
-// isWhole reports whether a parent is a Job with indexes that is not divided: all its pods count as one replica.
+// isWhole reports whether a parent is an Indexed Job that is not divided: all its pods count as one replica.
 func isWhole(kind divider, parent *unstructured.Unstructured, have []Shard) bool {
 	if _, ok := kind.(jobs); !ok || !indexed(parent) {
 		return false
@@ -74,7 +74,7 @@ func (k declaration) eachOf(obj *unstructured.Unstructured) amounts {
 	return all
 }
 
-// replicasOf returns the desired replicas; those that exist, or one, of a type without replicas.
+// replicasOf returns the desired replicas, one for a type without a field for them.
 func (k declaration) replicasOf(obj *unstructured.Unstructured) int64 {
 	if path := k.t.Replicas(); path != nil {
 		return numberOr(obj, 1, path...)

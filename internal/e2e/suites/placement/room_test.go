@@ -39,8 +39,8 @@ spec:
     spec: {containers: [{name: web, image: web, resources: {requests: {cpu: "1", example.com/gpu: "1"}, limits: {example.com/gpu: "1"}}}]}
 `
 
-// Two Deployments together exceed the nodes of two clusters. Syncers report the nodes, and at no time a cluster has more
-// requests than its nodes have room for. A deleted Deployment leaves its room to the other one.
+// Two Deployments together request more than the nodes of two clusters have. Syncers report the nodes. At no time the
+// requests in a cluster exceed its nodes. The room of a deleted Deployment goes to the other one.
 func TestRoom(t *testing.T) {
 	planes := planetest.Shared(t, 3)
 	up, err := region.APIFor(planes[0].Config())
