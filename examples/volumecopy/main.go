@@ -5,8 +5,8 @@
 //
 //	go run ./examples/volumecopy -upstream upstream.kubeconfig -namespace shop -statefulset db -from eu-1 -to us-1 -jobs jobs.yaml
 //
-// It writes only to the upstream. Jobs that the syncers run in the clusters copy the data. README.md tells what the StatefulSet
-// and its policy must be like.
+// It writes only to the upstream. Jobs that the syncers create in the clusters copy the data. README.md lists the conditions
+// that the StatefulSet and its policy must meet.
 package main
 
 import (

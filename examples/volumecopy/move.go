@@ -37,7 +37,7 @@ type move struct {
 	Namespace, Set string
 	From, To       string
 	Jobs           map[string]string // the manifests of push and pull
-	Every          time.Duration     // between two looks at a Job
+	Every          time.Duration     // the interval of reading the state of a Job
 	Out            io.Writer
 }
 
@@ -65,8 +65,9 @@ func readJobs(data []byte) (map[string]string, error) {
 	return all, nil
 }
 
-// run copies each volume: the Job push in the old cluster, then the Job pull in the new one. Only when all have succeeded it
-// sets the annotation by which the replicas move. It can be run again after an error: Jobs that have succeeded stay.
+// run copies each volume: with the Job push in the old cluster, then the Job pull in the new one. When all Jobs have
+// succeeded, it sets the annotation that lets the replicas move. It can be run again after an error: Jobs that have succeeded
+// are not repeated.
 func (m move) run(ctx context.Context) error {
 	set, err := m.of(statefulSets).Get(ctx, m.Set, metav1.GetOptions{})
 	if err != nil {
@@ -106,8 +107,8 @@ func (m move) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	return m.Up.Resource(gvr).Namespace(m.Namespace)
 }
 
-// volumes returns the volumes of the replicas in the old cluster. Their claims in the new cluster have the ordinals that the
-// replicas will have there: those after the replicas that the cluster has already.
+// volumes returns the volumes of the replicas in the old cluster. Their claims in the new cluster have the ordinals that
+// these replicas will have there: the ordinals after those of the replicas that the new cluster has already.
 func (m move) volumes(ctx context.Context, set *unstructured.Unstructured) (all []volume, err error) {
 	first, replicas, err := m.replicas(ctx, set, m.From)
 	if err != nil {

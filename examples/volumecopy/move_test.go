@@ -111,7 +111,8 @@ func (w *world) replicas() map[string]int64 {
 	return have
 }
 
-// finish ends the next Job that has not ended, as a cluster and its syncer do, and returns its name.
+// finish ends the next running Job with the given condition, as a cluster and its syncer do. It returns the name and the
+// cluster of the Job.
 func (w *world) finish(condition string) (name, cluster string) {
 	w.t.Helper()
 	w.rest()
@@ -180,7 +181,7 @@ func TestAFailedCopyMovesNothing(t *testing.T) {
 	})
 }
 
-// The command of README.md and the errors of the command line.
+// The command in README.md is parsed, and wrong arguments are rejected.
 func TestArguments(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), nil, io.Discard), "are required")
 	page, err := os.ReadFile("README.md")
