@@ -35,14 +35,14 @@ func TestRepeatedByTheTransport(t *testing.T) {
 	namespaces := conn.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 
 	for i, tc := range []struct {
-		fault    boxtest.Fault
-		repeated bool
-		exists   bool
+		fault  boxtest.Fault
+		sent   []int // how often the transport sends the request: releases of golang.org/x/net differ
+		exists bool
 	}{
-		{boxtest.GoAway(), false, false},
-		{boxtest.GoAwayBefore(), true, false},
-		{boxtest.Refuse(), true, false},
-		{boxtest.ProtocolError(), true, true},
+		{boxtest.GoAway(), []int{1}, false},
+		{boxtest.GoAwayBefore(), []int{2}, false},
+		{boxtest.Refuse(), []int{2}, false},
+		{boxtest.ProtocolError(), []int{1, 2}, true},
 	} {
 		box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPost }, 0, tc.fault)
 		object := &unstructured.Unstructured{}
@@ -52,7 +52,9 @@ func TestRepeatedByTheTransport(t *testing.T) {
 		var attempt region.Attempt
 		_, err := namespaces.Create(region.WithAttempt(t.Context(), &attempt), object, metav1.CreateOptions{})
 		require.Equal(t, tc.exists, err != nil, "%s: %v", tc.fault, err)
-		require.Equal(t, tc.repeated, attempt.Repeated(), tc.fault.String())
+		sent := len(box.Requests())
+		require.Contains(t, tc.sent, sent, tc.fault.String())
+		require.Equal(t, sent > 1, attempt.Repeated(), tc.fault.String())
 		require.True(t, attempt.Sent())
 	}
 }

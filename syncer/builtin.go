@@ -33,7 +33,7 @@ type typeClass struct {
 // compares the table with a real server. For any other type in a group of Kubernetes see classify.
 var builtinTypes = classes(
 	class{byDefault, "", "workloads", "daemonsets.apps deployments.apps replicasets.apps statefulsets.apps cronjobs.batch jobs.batch " +
-		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
+		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io compositepodgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
 	class{byDefault, "", "configuration of workloads", "configmaps secrets serviceaccounts"},
 	class{byDefault, "", "networking within a namespace", "services ingresses.networking.k8s.io networkpolicies.networking.k8s.io"},
 	class{byDefault, "", "claims of storage and devices", "persistentvolumeclaims resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io"},

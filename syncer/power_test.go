@@ -59,7 +59,7 @@ var powerful = map[syncer.Power]string{
 const harmless = "configmaps limitranges persistentvolumeclaims podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services " +
 	"daemonsets.apps deployments.apps replicasets.apps statefulsets.apps horizontalpodautoscalers.autoscaling cronjobs.batch jobs.batch " +
 	"ingresses.networking.k8s.io networkpolicies.networking.k8s.io poddisruptionbudgets.policy " +
-	"resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"
+	"resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io podgroups.scheduling.k8s.io compositepodgroups.scheduling.k8s.io workloads.scheduling.k8s.io"
 
 func parseAll(names string) []schema.GroupResource {
 	var all []schema.GroupResource

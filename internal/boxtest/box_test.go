@@ -29,10 +29,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault   boxtest.Fault
-		status  int // of the answer; zero: the client gets an error
-		applied int // how often the server has applied the request when the client has its answer
-		late    int // how often the server applies the request after Release
-		arrived int // how often the client sent it
+		status  int  // of the answer; zero: the client gets an error
+		applied int  // how often the server has applied the request when the client has its answer
+		late    int  // how often the server applies the request after Release
+		arrived int  // how often the client sent it
+		once    bool // the client may also send it once, and get an error
 	}{
 		{fault: boxtest.DropRequest(), arrived: 1},
 		{fault: boxtest.DropReply(), applied: 1, arrived: 1},
@@ -48,8 +49,8 @@ func TestFaults(t *testing.T) {
 		// The server declares the request unprocessed, so the client sends it again.
 		{fault: boxtest.GoAwayBefore(), status: 200, applied: 1, arrived: 2},
 		{fault: boxtest.Refuse(), status: 200, applied: 1, arrived: 2},
-		// The client sends the request again although the server may have processed it.
-		{fault: boxtest.ProtocolError(), status: 200, applied: 2, arrived: 2},
+		// Clients with an older golang.org/x/net send the request again although the server may have processed it.
+		{fault: boxtest.ProtocolError(), status: 200, applied: 2, arrived: 2, once: true},
 	} {
 		t.Run(tc.fault.String(), func(t *testing.T) {
 			var applied atomic.Int32
@@ -69,6 +70,9 @@ func TestFaults(t *testing.T) {
 
 			box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPut }, 0, tc.fault)
 			status, text, err := client.send(t, http.MethodPut, "hello")
+			if tc.once && len(box.Requests()) == 1 {
+				tc.status, tc.applied, tc.arrived = 0, 1, 1
+			}
 			require.Equal(t, tc.status == 0, err != nil, "%d %v", status, err)
 			if err == nil {
 				require.Equal(t, tc.status, status)
