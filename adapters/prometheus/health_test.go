@@ -48,10 +48,10 @@ func (e expiring) Conn(peer region.PeerName) (*region.Conn, error) {
 func TestHealthHasTheExpiryOfCredentials(t *testing.T) {
 	ring := regiontest.NewRing("eu")
 	defer ring.Close()
-	m, registry := newMetrics(t, Options{Directory: func() region.Directory { return ring }})
+	_, registry := newMetrics(t, Options{Directory: func() region.Directory { return ring }})
 	require.NotContains(t, exposition(t, registry), "credentials", "the tokens of peers in memory show no expiry")
 
-	m, _ = newMetrics(t, Options{Directory: func() region.Directory { return expiring{ring} }})
+	m, _ := newMetrics(t, Options{Directory: func() region.Directory { return expiring{ring} }})
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP atoll_peer_credentials_expiry_timestamp_seconds When the first of the credentials for the peer expires; not for credential plugins, which renew them.
 # TYPE atoll_peer_credentials_expiry_timestamp_seconds gauge
