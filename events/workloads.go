@@ -159,8 +159,8 @@ func ofPlacement(e placement.PlacedEvent) (Event, bool) {
 		event.Type, event.Reason, event.Message = Warning, "PlacementFailed", fmt.Sprintf("its placement on %s could not be written: %v", after, e.Err)
 	case len(e.After) == 0 && len(e.Before) == 0:
 		return Event{}, false
-	case len(e.After) == 0:
-		event.Type, event.Reason, event.Message = Warning, "NotPlaced", "it is placed on no cluster any longer; before: "+before+by
+	case len(e.After) == 0: // the mode None, or no workload refers to it any longer
+		event.Reason, event.Message = "NotPlaced", "it is placed on no cluster any longer; before: "+before+by
 	case len(e.Before) == 0:
 		event.Reason, event.Message = "Placed", "it is placed on "+after+by
 	case len(e.Leaving) > 0:

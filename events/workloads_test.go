@@ -96,7 +96,7 @@ func TestEventsOfPlacement(t *testing.T) {
 		"one more":    {placement.PlacedEvent{Before: []string{"a"}, After: []string{"a", "b"}}, "Normal Moved"},
 		"same":        {placement.PlacedEvent{Before: []string{"a"}, After: []string{"a"}}, ""},
 		"nowhere":     {placement.PlacedEvent{}, ""},
-		"no clusters": {placement.PlacedEvent{Before: []string{"a"}}, "Warning NotPlaced"},
+		"no clusters": {placement.PlacedEvent{Before: []string{"a"}}, "Normal NotPlaced"},
 		"failed":      {placement.PlacedEvent{After: []string{"a"}, Err: errors.New("refused")}, "Warning PlacementFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
