@@ -162,19 +162,19 @@ func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*
 	return agreed, nil
 }
 
-// Remove removes the object from all peers. It returns nil when the removal is committed:
-// Operation.State is Done if nothing is left, and Committed if Start or Recover have to continue
-// it. Otherwise it returns one of these errors:
-//   - an error that wraps ErrNotFound: no peer holds the object.
+// Remove removes the object from all peers. It returns nil if the removal is committed, except in the three cases that
+// the list marks with COMMITTED. Operation.State is Done if nothing is left, and Committed if Start or Recover have to
+// continue the removal. The errors:
+//   - an error that wraps ErrNotFound: no peer that answers holds the object with the UID in opts.
 //   - *ConflictError: the object has another revision or resourceVersion than opts.
-//   - *HeldError: the object is only a reservation, or it has no claim because a person applied it. If Operation.State
-//     is Done and the error also wraps ErrReturned, the object was removed. But a peer was restored from an older
-//     state, and another object has the name.
-//   - *OccupiedError: other objects are in the namespace that the object owns. If its field Committed is set, the
-//     removal is committed, and continues once these objects are removed.
-//   - *InDoubtError: the outcome is not known yet. If Operation.State is Committed and the error also wraps
-//     ErrReturned, the removal is committed. But the object's peer was restored from an older state, and another
-//     object may have the name. After the Comeback of the peer, remove the name again if an object has it.
+//   - *HeldError: the object is only a reservation, or it has no claim because a person applied it. COMMITTED, if
+//     Operation.State is Done and the error also wraps ErrReturned: the object was removed, but a peer was restored
+//     from an older state, and another object has the name.
+//   - *OccupiedError: other objects are in the namespace that the object owns. COMMITTED, if its field Committed is
+//     set: the removal continues once these objects are removed.
+//   - *InDoubtError: the outcome is not known yet. COMMITTED, if Operation.State is Committed and the error also wraps
+//     ErrReturned: the object's peer was restored from an older state, and another object may have the name. After the
+//     Comeback of the peer, remove the name again if an object has it.
 //   - an error that wraps ErrAborted or ErrEnded: any other failure.
 //   - any other error: Remove rejected the call before the removal began.
 //

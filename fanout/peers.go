@@ -74,8 +74,9 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	return err
 }
 
-// initialised returns the ring of the PeerSets that exist already, or "" if none has a ring. The
-// error wraps ErrMembership if a PeerSet has other members than the given ones.
+// initialised returns the ring ID in the PeerSets that exist already, or "" if none has one. The
+// error wraps ErrMembership if a PeerSet has other members than the given ones, and ErrOtherRing if
+// two PeerSets have different ring IDs.
 func (cs *clusters) initialised(ctx context.Context, members []v1alpha1.Member) (string, error) {
 	present, err := region.Each(ctx, cs.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
 		set, err := within(ctx, cs.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return cs.sets.read(ctx, conn) })

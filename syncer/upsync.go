@@ -200,8 +200,9 @@ func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
 	return 0, nil
 }
 
-// meet handles an upstream object that has the name of the raised object and that the cache does not show. If this
-// syncer did not create that object, meet reports the conflict and returns the retry delay.
+// meet is called if the upstream object for an object born downstream cannot be created, because an object that the
+// cache does not show has its name. If this syncer created that object, meet returns loop.ErrBehind: the cache will show
+// it. Otherwise meet reports the conflict and returns the retry delay.
 func (s upsync) meet(ctx context.Context, o bornState) (time.Duration, error) {
 	present, err := s.up.meta(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	switch {

@@ -19,8 +19,8 @@ type Children struct {
 	children map[types.NamespacedName]map[types.NamespacedName]bool
 }
 
-// Set records the name of a child's parent, and returns the name that it replaces. The name is empty if the object is no
-// child.
+// Set records the name of a child's parent, and returns the name that was recorded before. An empty parent means that the
+// object is no child. An empty result means that it was none.
 func (c *Children) Set(child types.NamespacedName, parent string) (before string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,7 +71,8 @@
 //   - That the rights of a ServiceAccount follow it. The condition DependentsPlaced of a policy with
 //     Dependents lists the RoleBindings and ClusterRoleBindings.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets a new,
-//     empty volume there.
+//     empty volume there. After Options.Linger the syncer deletes the claim in the old cluster, and
+//     the reclaim policy decides whether the volume and its data remain.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, are available in the new
 //     cluster before they leave the old one.
 //   - Anything about labels of clusters after another client has removed the annotation: they

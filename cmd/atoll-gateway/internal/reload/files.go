@@ -35,8 +35,9 @@ func New(name string, apply func(contents ...[]byte) error, paths ...string) (*F
 	return f, err
 }
 
-// Start reads the files every second until ctx ends, and calls apply when a content has changed. If that fails, the
-// contents that were applied before stay in use, the fault is logged once, and the files are read on.
+// Start reads the files every second until ctx ends. It calls apply with all contents if one of them differs from those
+// applied last. If reading or apply fails, the contents applied last stay in use, and Start tries again every second. It
+// logs an error once, until the error changes or the files can be used again.
 func (f *Files) Start(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx).WithName("reload")
 	tick := time.NewTicker(Interval)
