@@ -29,8 +29,9 @@ type Presence struct {
 	Revision int64
 	// Home is the peer that has the object's home; empty if unknown.
 	Home region.PeerName
-	// Exceptions are the peers that lack the latest revision or hold other content, are
-	// unreachable, are not ready with the object, or are not Active members, sorted by peer. While
+	// Exceptions are the peers that lack the latest revision or hold other content, are removing
+	// the object, have it without a claim that can be read, are unreachable, are not ready with
+	// the object, or are not Active members, sorted by peer. While
 	// Removing is true, they are the peers that still have the object or are unreachable.
 	Exceptions []Exception
 	// Reason is why the object cannot be replicated now, for example because another object has its

@@ -118,7 +118,7 @@ func (r *Replicator) remove(ctx context.Context, key types.NamespacedName, opts 
 
 // letGo ends the work on an object after nothing of it is left in the peers. It drops the
 // Replicator's state of the object, removes the finalizer in the central plane, and then calls
-// Observer.Removed.
+// Observer.Removed, unless the finalizer was removed before.
 func (t *task) letGo(ctx context.Context) error {
 	t.replicator.forget(t.key)
 	done, err := t.removeFinalizer(ctx)

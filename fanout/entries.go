@@ -58,8 +58,8 @@ func (l *entries) done(id string) {
 	delete(l.busy, id)
 }
 
-// reread returns the current state of an open entry, which may have changed since it was read:
-// conclusions from an older state would be wrong.
+// reread returns the current state of an entry that was read before: conclusions from an older state
+// would be wrong. It returns errOver if the operation has ended meanwhile.
 func (l *entries) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error) {
 	if entry.Key == "" {
 		return entry, nil // no Coordinator wrote it

@@ -173,7 +173,7 @@ func (f *follower) stop() {
 	}
 }
 
-// watchBody is the body of a watch. If the watch ended because the region moved, Read returns io.EOF, as if the
+// watchBody is the body of a watch. If the region moved, or could not be looked up, Read returns io.EOF, as if the
 // server had closed the watch.
 type watchBody struct {
 	io.ReadCloser

@@ -26,8 +26,8 @@ const (
 	// ShardsFinalizer keeps a parent until its shards are gone.
 	ShardsFinalizer = "splitter.atoll.dev/shards"
 
-	// WeightLabel is the label of a SyncTarget with another weight than 1: a whole number, not
-	// below zero. A value that cannot be read counts as absent.
+	// WeightLabel is the label of a SyncTarget with another weight than 1: a whole number,
+	// from 0 to 2147483647. A value that cannot be read counts as absent.
 	WeightLabel = "splitter.atoll.dev/weight"
 )
 
