@@ -55,6 +55,7 @@ func availability(ctx context.Context, args []string, stdout, stderr io.Writer) 
 type arguments struct {
 	kubeconfigs stage.Kubeconfigs // empty: API servers in memory
 	grace       time.Duration     // how long an unreachable cluster keeps its replicas
+	lag         time.Duration     // how long samples may pass a limit before it counts
 	verbose     bool              // show the log lines of the controllers
 	chart       string            // the file of the chart; empty: none
 }
@@ -66,6 +67,7 @@ func parse(args []string, stderr io.Writer) (arguments, error) {
 	flags.SetOutput(stderr)
 	flags.Var(&a.kubeconfigs, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
 	flags.DurationVar(&a.grace, "grace", defaultGrace, "how long the replicas of an unreachable cluster still count; longer than any pause of this machine")
+	flags.DurationVar(&a.lag, "lag", time.Second, "how long samples may pass a limit before it counts: the watches of two clusters differ in their delay")
 	flags.StringVar(&a.chart, "chart", "", "write the available replicas over time to `FILE`, as SVG")
 	flags.BoolVar(&a.verbose, "v", false, "show the log lines of the controllers on standard error")
 	if err := flags.Parse(args); err != nil {
@@ -113,7 +115,7 @@ func start(ctx context.Context, a arguments, out io.Writer) (err error) {
 	}
 	upstream := loop.NewObjects(on.Upstream.Dynamic(), deployments, loop.ObjectsOptions{Namespace: namespace})
 	t := newTraffic(on, upstream)
-	s := &story{Stage: on, out: out, evict: evict, traffic: t, sampler: newSampler(on, upstream, t)}
+	s := &story{Stage: on, out: out, evict: evict, traffic: t, sampler: newSampler(on, upstream, t, a.lag)}
 	err = tell(ctx, s, a.grace)
 	if a.chart != "" {
 		err = errors.Join(err, os.WriteFile(a.chart, []byte(s.sampler.chart()), 0o644)) //nolint:gosec // a picture to show

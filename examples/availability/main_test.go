@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -20,14 +21,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Most of the time the story waits: for the grace period, and for controllers that work in steps. A busy machine may pause
-// all syncers for longer than the default grace period, so the test sets a longer one.
+// all syncers for longer than the default grace period, so the test sets a longer one. It also pauses single watches.
 func TestStory(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	picture := filepath.Join(t.TempDir(), "availability.svg")
-	require.Zero(t, availability(t.Context(), []string{"-grace", "15s", "-chart", picture}, &stdout, &stderr), "%s%s", &stdout, &stderr)
+	require.Zero(t, availability(t.Context(), []string{"-grace", "15s", "-lag", "3s", "-chart", picture}, &stdout, &stderr), "%s%s", &stdout, &stderr)
 	require.Empty(t, stderr.String())
 	require.Equal(t, len((&story{}).steps()), strings.Count(stdout.String(), "the longest pause"), &stdout)
-	require.Contains(t, stdout.String(), "No sample was below the budget or above the limit of pods")
+	require.Contains(t, stdout.String(), "The samples kept the budget and the limit of pods")
 	require.Contains(t, stdout.String(), "Nothing is left, upstream or in any cluster.")
 
 	svg, err := os.ReadFile(picture)
@@ -58,7 +59,7 @@ func TestSamplesAreJudged(t *testing.T) {
 	on, err := stage.Open(m.Files)
 	require.NoError(t, err)
 	defer on.Close()
-	s := newSampler(on, nil, newTraffic(on, nil))
+	s := newSampler(on, nil, newTraffic(on, nil), 0)
 	s.add(counts{available: []int{3, 3, 0}, present: 6}, 6)
 	require.Empty(t, s.next("the next step").wrong)
 	s.add(counts{available: []int{3, 0, 0}, present: 6}, 6)
@@ -69,6 +70,23 @@ func TestSamplesAreJudged(t *testing.T) {
 	require.Contains(t, wrong[1], "9 pods run, of at most 8")
 	s.add(counts{available: []int{3, -1, 0}, present: 3}, 6)
 	require.Empty(t, s.next("").wrong, "a lost cluster lowers the budget")
+}
+
+// A limit that a single sample passes does not count while a watch may only be late.
+func TestLateWatches(t *testing.T) {
+	m, err := stage.Listen(t.Context())
+	require.NoError(t, err)
+	defer m.Close()
+	on, err := stage.Open(m.Files)
+	require.NoError(t, err)
+	defer on.Close()
+	s := newSampler(on, nil, newTraffic(on, nil), time.Minute)
+	s.add(counts{available: []int{3, 3, 0}, present: 6}, 6)
+	s.add(counts{available: []int{3, 0, 0}, present: 6}, 6)
+	require.Empty(t, s.next("").wrong)
+	s.within = s.within.Add(-time.Minute)
+	s.add(counts{available: []int{3, 0, 0}, present: 6}, 6)
+	require.Len(t, s.next("").wrong, 1)
 }
 
 func TestUsage(t *testing.T) {

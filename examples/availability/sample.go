@@ -26,6 +26,7 @@ type sampler struct {
 	pods     []*loop.Objects // by cluster
 	upstream *loop.Objects   // Deployments
 	traffic  *traffic
+	lag      time.Duration // how much the delays of the caches may differ
 
 	mu      sync.Mutex
 	limits  limits
@@ -35,6 +36,7 @@ type sampler struct {
 	before  [][]pod            // of the last sample, by cluster
 	last    counts
 	at      time.Time      // of the last sample
+	within  time.Time      // of the last sample that kept all limits
 	samples []chart.Sample // each change
 	marks   []chart.Mark
 	step    summary
@@ -64,9 +66,9 @@ type summary struct {
 	wrong        []string
 }
 
-func newSampler(on *stage.Stage, upstream *loop.Objects, t *traffic) *sampler {
+func newSampler(on *stage.Stage, upstream *loop.Objects, t *traffic, lag time.Duration) *sampler {
 	s := &sampler{
-		upstream: upstream, clusters: on.Clusters, traffic: t, begin: time.Now(), at: time.Now(),
+		upstream: upstream, clusters: on.Clusters, traffic: t, lag: lag, begin: time.Now(), at: time.Now(), within: time.Now(),
 		away: map[string]bool{}, left: map[types.UID]bool{}, last: counts{available: make([]int, len(on.Clusters))},
 		before: make([][]pod, len(on.Clusters)),
 	}
@@ -182,8 +184,13 @@ func (s *sampler) add(now counts, desired int) {
 	d := demand{desired: desired, wanted: s.traffic.wanted()}
 	d.needed, d.enough = s.traffic.needed()
 	s.limits.next(now.total(), now.present, d, lost)
-	for _, wrong := range s.limits.judge(now.total(), now.present) {
-		s.step.wrong = append(s.step.wrong, fmt.Sprintf("at %.1fs: %s in %v", at.Seconds(), wrong, now))
+	wrong := s.limits.judge(now.total(), now.present)
+	if len(wrong) == 0 {
+		s.within = s.at
+	} else if s.at.Sub(s.within) > s.lag { // else a cache may only be late
+		for _, w := range wrong {
+			s.step.wrong = append(s.step.wrong, fmt.Sprintf("at %.1fs: %s in %v", at.Seconds(), w, now))
+		}
 	}
 	s.step.add(now, s.limits)
 	sample := chart.Sample{At: at, Areas: now.available, Lines: []int{now.present, desired, s.limits.budget, s.limits.most}}

@@ -93,7 +93,7 @@ func (s *story) tell(ctx context.Context) error {
 			return fmt.Errorf("step %d, %s: %d samples pass a limit: %s", i+1, step.title, len(sum.wrong), sum.wrong[0])
 		}
 	}
-	s.say("No sample was below the budget or above the limit of pods, in %s.", time.Since(begin).Round(time.Second))
+	s.say("The samples kept the budget and the limit of pods, in %s. A limit counts if samples pass it for more than %s.", time.Since(begin).Round(time.Second), s.sampler.lag)
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// The example must exit with 0: then no sample was below the budget or above the limit of pods, and all its objects are
+// The example must exit with 0: then the samples kept the budget and the limit of pods, and all its objects are
 // removed. The grace period is longer than a busy machine pauses a process.
 func TestAvailability(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
@@ -45,7 +45,7 @@ func TestAvailability(t *testing.T) {
 	out, err = exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	t.Logf("%s", out)
 	require.NoError(t, err)
-	require.Contains(t, string(out), "No sample was below the budget or above the limit of pods")
+	require.Contains(t, string(out), "The samples kept the budget and the limit of pods")
 	require.Contains(t, string(out), "Nothing is left, upstream or in any cluster.")
 	svg, err := os.ReadFile(picture)
 	require.NoError(t, err)
