@@ -224,7 +224,7 @@ func (r *readmes) examples(t *testing.T) {
 		{"-unscheduled 30s", "kubectl --kubeconfig cluster.kubeconfig get configmap hello -o yaml", "greeting: hello"},
 	} {
 		end := r.background(t, block(t, page, "sh", b.text))
-		r.must("kubectl delete configmap hello --ignore-not-found --wait=false; kubectl create configmap hello --from-literal=greeting=hello --dry-run=client -o yaml | " +
+		r.must("kubectl delete configmap hello --ignore-not-found; kubectl create configmap hello --from-literal=greeting=hello --dry-run=client -o yaml | " +
 			"kubectl label --local -f - workloads.kcp.io/cluster=my-cluster -o yaml | kubectl apply -f -")
 		r.eventually(t, b.done, b.want)
 		end()
