@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
@@ -42,7 +43,8 @@ spec:
 // Two Deployments together request more than the nodes of two clusters have. Syncers report the nodes. At no time the
 // requests in a cluster exceed its nodes. The room of a deleted Deployment goes to the other one.
 func TestRoom(t *testing.T) {
-	planes := planetest.Shared(t, 3)
+	// The SyncTargets of other tests would be clusters, too.
+	planes := planetest.NewAll(t, plane.Options{Name: "upstream"}, plane.Options{Name: "room-a"}, plane.Options{Name: "room-b"})
 	up, err := region.APIFor(planes[0].Config())
 	require.NoError(t, err)
 	_, err = config.InstallCRDs(t.Context(), up, config.InstallOptions{Groups: []string{v1alpha1.GroupName, syncerv1alpha1.GroupVersion.Group}})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
@@ -99,7 +100,7 @@ func (w *world) divided(want map[string]int64, least int64) {
 // NoExecute, which the policy tolerates for 8 seconds: its replicas stay for this time, and then move. The available
 // replicas are never fewer than the desired ones.
 func TestTaintedSyncTarget(t *testing.T) {
-	plane := planetest.Shared(t, 1)[0]
+	plane := planetest.New(t, plane.Options{Name: "upstream"}) // the SyncTargets of other tests would be clusters, too
 	api, err := region.APIFor(plane.Config())
 	require.NoError(t, err)
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{v1alpha1.GroupName, syncerv1alpha1.GroupVersion.Group}})
