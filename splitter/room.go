@@ -240,6 +240,11 @@ func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 		}
 	}
 	for _, cluster := range d.lacks {
+		if r.limit(own[cluster], d.each, cluster).replicas > d.limits[cluster].replicas {
+			return false, nil // room became free before the parent waits for it: wake would not find the parent
+		}
+	}
+	for _, cluster := range d.lacks {
 		if r.waiting == nil {
 			r.waiting = map[string]*queue{}
 		}
