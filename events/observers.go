@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account"
 	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/claim"
@@ -27,19 +28,13 @@ func (r *Recorder) Peers(plane region.API, next *central.Observer) *central.Obse
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &central.Observer{}
-	}
-	o := *next
-	o.Ready = func(ctx context.Context, e central.ReadyEvent) {
+	o := observer.Copy(next)
+	o.Ready = observer.Chain(func(_ context.Context, e central.ReadyEvent) {
 		if event, ok := ofPeer(e); ok {
 			r.Record(plane, event)
 		}
-		if next.Ready != nil {
-			next.Ready(ctx, e)
-		}
-	}
-	return &o
+	}, o.Ready)
+	return o
 }
 
 func ofPeer(e central.ReadyEvent) (Event, bool) {
@@ -64,25 +59,16 @@ func (r *Recorder) Claims(peers region.Directory, next *claim.Observer) *claim.O
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &claim.Observer{}
-	}
-	o := *next
-	o.Reported = func(ctx context.Context, e claim.ReportEvent) {
+	o := observer.Copy(next)
+	o.Reported = observer.Chain(func(_ context.Context, e claim.ReportEvent) {
 		if event, ok := ofClaim(e); ok {
 			r.recordIn(peers, e.Peer, event)
 		}
-		if next.Reported != nil {
-			next.Reported(ctx, e)
-		}
-	}
-	o.Contradicted = func(ctx context.Context, e claim.ContradictEvent) {
+	}, o.Reported)
+	o.Contradicted = observer.Chain(func(_ context.Context, e claim.ContradictEvent) {
 		r.recordIn(peers, e.Peer, ofContradiction(e))
-		if next.Contradicted != nil {
-			next.Contradicted(ctx, e)
-		}
-	}
-	return &o
+	}, o.Contradicted)
+	return o
 }
 
 func aboutClaim(k region.Key, uid types.UID) Object {
@@ -129,19 +115,13 @@ func (r *Recorder) ServiceClusters(peers region.Directory, next *servicecluster.
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &servicecluster.Observer{}
-	}
-	o := *next
-	o.Reported = func(ctx context.Context, e servicecluster.ReportEvent) {
+	o := observer.Copy(next)
+	o.Reported = observer.Chain(func(_ context.Context, e servicecluster.ReportEvent) {
 		if event, ok := ofServiceCluster(e); ok {
 			r.recordIn(peers, e.Peer, event)
 		}
-		if next.Reported != nil {
-			next.Reported(ctx, e)
-		}
-	}
-	return &o
+	}, o.Reported)
+	return o
 }
 
 func ofServiceCluster(e servicecluster.ReportEvent) (Event, bool) {
@@ -168,44 +148,29 @@ func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *acco
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &account.Observer{}
-	}
-	o := *next
-	o.Ready = func(ctx context.Context, e account.ReadyEvent) {
+	o := observer.Copy(next)
+	o.Ready = observer.Chain(func(_ context.Context, e account.ReadyEvent) {
 		if event, ok := ofAccount(e); ok {
 			r.Record(plane, event)
 		}
-		if next.Ready != nil {
-			next.Ready(ctx, e)
-		}
-	}
-	o.Removed = func(ctx context.Context, e account.RemoveEvent) {
+	}, o.Ready)
+	o.Removed = observer.Chain(func(_ context.Context, e account.RemoveEvent) {
 		r.Record(plane, Event{
 			About: about(e.Object), Type: Normal, Reason: "Removed", Message: "every peer has confirmed its removal",
 		})
-		if next.Removed != nil {
-			next.Removed(ctx, e)
-		}
-	}
-	o.Repaired = func(ctx context.Context, e account.RepairEvent) {
+	}, o.Removed)
+	o.Repaired = observer.Chain(func(_ context.Context, e account.RepairEvent) {
 		if event, ok := ofRepair(e); ok {
 			r.recordIn(peers, e.Peer, event)
 		}
-		if next.Repaired != nil {
-			next.Repaired(ctx, e)
-		}
-	}
-	o.Orphaned = func(ctx context.Context, e account.OrphanEvent) {
+	}, o.Repaired)
+	o.Orphaned = observer.Chain(func(_ context.Context, e account.OrphanEvent) {
 		r.recordIn(peers, e.Peer, Event{
 			About: about(e.Object), Type: Warning, Reason: "Orphaned",
 			Message: "the object of the central plane that it was made for does not exist: remove it, or apply that object again",
 		})
-		if next.Orphaned != nil {
-			next.Orphaned(ctx, e)
-		}
-	}
-	return &o
+	}, o.Orphaned)
+	return o
 }
 
 func about(o account.Object) Object {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/placement"
@@ -22,19 +23,13 @@ func (r *Recorder) Fanout(peers region.Directory, next *fanout.Observer) *fanout
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &fanout.Observer{}
-	}
-	o := *next
-	o.Step = func(ctx context.Context, e fanout.StepEvent) {
+	o := observer.Copy(next)
+	o.Step = observer.Chain(func(_ context.Context, e fanout.StepEvent) {
 		if event, ok := ofStep(e); ok {
 			r.recordIn(peers, e.Peer, event)
 		}
-		if next.Step != nil {
-			next.Step(ctx, e)
-		}
-	}
-	return &o
+	}, o.Step)
+	return o
 }
 
 func ofStep(e fanout.StepEvent) (Event, bool) {
@@ -61,25 +56,16 @@ func (r *Recorder) Splitter(plane region.API, next *splitter.Observer) *splitter
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &splitter.Observer{}
-	}
-	o := *next
-	o.Divided = func(ctx context.Context, e splitter.DividedEvent) {
+	o := observer.Copy(next)
+	o.Divided = observer.Chain(func(_ context.Context, e splitter.DividedEvent) {
 		r.Record(plane, ofDivision(e))
-		if next.Divided != nil {
-			next.Divided(ctx, e)
-		}
-	}
-	o.Reported = func(ctx context.Context, e splitter.ReportedEvent) {
+	}, o.Divided)
+	o.Reported = observer.Chain(func(_ context.Context, e splitter.ReportedEvent) {
 		if event, ok := ofCondition(e); ok {
 			r.Record(plane, event)
 		}
-		if next.Reported != nil {
-			next.Reported(ctx, e)
-		}
-	}
-	return &o
+	}, o.Reported)
+	return o
 }
 
 func ofDivision(e splitter.DividedEvent) Event {
@@ -127,19 +113,13 @@ func (r *Recorder) Placement(plane region.API, next *placement.Observer) *placem
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &placement.Observer{}
-	}
-	o := *next
-	o.Placed = func(ctx context.Context, e placement.PlacedEvent) {
+	o := observer.Copy(next)
+	o.Placed = observer.Chain(func(_ context.Context, e placement.PlacedEvent) {
 		if event, ok := ofPlacement(e); ok {
 			r.Record(plane, event)
 		}
-		if next.Placed != nil {
-			next.Placed(ctx, e)
-		}
-	}
-	return &o
+	}, o.Placed)
+	return o
 }
 
 func ofPlacement(e placement.PlacedEvent) (Event, bool) {
@@ -188,28 +168,19 @@ func (r *Recorder) Syncer(upstream region.API, next *syncer.Observer) *syncer.Ob
 	if r == nil {
 		return next
 	}
-	if next == nil {
-		next = &syncer.Observer{}
-	}
-	o := *next
-	o.Problem = func(ctx context.Context, e syncer.ProblemEvent) {
+	o := observer.Copy(next)
+	o.Problem = observer.Chain(func(_ context.Context, e syncer.ProblemEvent) {
 		if event, ok := ofProblem(e); ok {
 			r.Record(upstream, event)
 		}
-		if next.Problem != nil {
-			next.Problem(ctx, e)
-		}
-	}
-	o.Overruled = func(ctx context.Context, e syncer.OverruledEvent) {
+	}, o.Problem)
+	o.Overruled = observer.Chain(func(_ context.Context, e syncer.OverruledEvent) {
 		r.Record(upstream, Event{
 			About: Object{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Object.Namespace, Name: e.Object.Name, UID: e.UID},
 			Type:  Warning, Reason: "Overwritten", Message: "fields that another client had changed in the cluster were changed back: " + strings.Join(e.Fields, "; "),
 		})
-		if next.Overruled != nil {
-			next.Overruled(ctx, e)
-		}
-	}
-	return &o
+	}, o.Overruled)
+	return o
 }
 
 func ofProblem(e syncer.ProblemEvent) (Event, bool) {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -77,14 +78,8 @@ func (m *Metrics) Unregister() error { return m.registration.Unregister() }
 // Fanout returns an Observer for fanout.Options, from which Metrics get the open operations of the log. The Observer also
 // calls next, which may be nil. Use it for one Coordinator: the values of a second one would replace those of the first.
 func (m *Metrics) Fanout(next *fanout.Observer) *fanout.Observer {
-	o := copied(next)
-	inner := o.Backlog
-	o.Backlog = func(ctx context.Context, e fanout.BacklogEvent) {
-		m.backlog.Store(&e)
-		if inner != nil {
-			inner(ctx, e)
-		}
-	}
+	o := observer.Copy(next)
+	o.Backlog = observer.Chain(func(_ context.Context, e fanout.BacklogEvent) { m.backlog.Store(&e) }, o.Backlog)
 	return o
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -40,7 +41,7 @@ func New(opts Options) *Tracing {
 // http.request.method and http.response.status_code. It ends when the peer has answered, which for a watch is before the
 // first event. The Observer calls next too; next may be nil.
 func (t *Tracing) Region(next *region.Observer) *region.Observer {
-	o := copied(next)
+	o := observer.Copy(next)
 	inner := o.Call
 	o.Call = func(ctx context.Context, e region.CallEvent) (context.Context, func(int, error)) {
 		ctx, span := t.tracer.Start(ctx, e.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
@@ -86,7 +87,7 @@ func causeOf(status int, err error) string {
 // of the protocol, with its verb, peer and answer, and one for the end of the operation, with its ID and state. The
 // Observer calls next too; next may be nil.
 func (t *Tracing) Fanout(next *fanout.Observer) *fanout.Observer {
-	o := copied(next)
+	o := observer.Copy(next)
 	step, end := o.Step, o.End
 	o.Step = func(ctx context.Context, e fanout.StepEvent) {
 		if span := trace.SpanFromContext(ctx); e.Done && span.IsRecording() {
@@ -111,13 +112,4 @@ func (t *Tracing) Fanout(next *fanout.Observer) *fanout.Observer {
 		}
 	}
 	return o
-}
-
-// copied returns a copy of an Observer, which may be nil. So fields that this package does not use are passed on.
-func copied[O any](next *O) *O {
-	if next == nil {
-		return new(O)
-	}
-	o := *next
-	return &o
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/internal/observer"
 )
 
 type accountMetrics struct {
@@ -37,32 +38,32 @@ func (a *accountMetrics) init() *group {
 func (m *Metrics) Account(next *account.Observer) *account.Observer {
 	a := &m.account
 	a.used.Store(true)
-	o := copied(next)
-	o.Repaired = chain(func(_ context.Context, e account.RepairEvent) {
+	o := observer.Copy(next)
+	o.Repaired = observer.Chain(func(_ context.Context, e account.RepairEvent) {
 		a.writes.WithLabelValues("repair", outcome(e.Err)).Inc()
 		if e.Drifted {
 			a.drifts.WithLabelValues(string(e.Peer)).Inc()
 		}
 	}, o.Repaired)
-	o.Replicated = chain(func(_ context.Context, e account.ReplicateEvent) {
+	o.Replicated = observer.Chain(func(_ context.Context, e account.ReplicateEvent) {
 		a.writes.WithLabelValues(e.Action, outcome(e.Err)).Inc()
 	}, o.Replicated)
-	o.Ready = chain(func(_ context.Context, e account.ReadyEvent) {
+	o.Ready = observer.Chain(func(_ context.Context, e account.ReadyEvent) {
 		if e.Before != e.Status {
 			a.ready.WithLabelValues(kindOf(e.Object), string(e.Status)).Inc()
 		}
 	}, o.Ready)
-	o.Removed = chain(func(_ context.Context, e account.RemoveEvent) {
+	o.Removed = observer.Chain(func(_ context.Context, e account.RemoveEvent) {
 		a.removed.WithLabelValues(kindOf(e.Object)).Inc()
 	}, o.Removed)
-	o.Changed = chain(func(_ context.Context, p account.Presence) {
+	o.Changed = observer.Chain(func(_ context.Context, p account.Presence) {
 		complete := "false"
 		if p.Complete() {
 			complete = "true"
 		}
 		a.presences.WithLabelValues(complete).Inc()
 	}, o.Changed)
-	o.Orphaned = chain(func(_ context.Context, e account.OrphanEvent) {
+	o.Orphaned = observer.Chain(func(_ context.Context, e account.OrphanEvent) {
 		a.orphans.WithLabelValues(e.Kind.String(), string(e.Peer)).Inc()
 	}, o.Orphaned)
 	return o

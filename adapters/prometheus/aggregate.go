@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
@@ -30,14 +31,14 @@ func (a *aggregateMetrics) init(b *buckets) *group {
 func (m *Metrics) Aggregate(next *aggregate.Observer) *aggregate.Observer {
 	a := &m.aggregate
 	a.used.Store(true)
-	o := copied(next)
-	o.Listed = chain(func(_ context.Context, outcomes []aggregate.Outcome) {
+	o := observer.Copy(next)
+	o.Listed = observer.Chain(func(_ context.Context, outcomes []aggregate.Outcome) {
 		for _, out := range outcomes {
 			a.lists.WithLabelValues(out.Region.String(), string(out.State)).Inc()
 			a.duration.WithLabelValues(out.Region.String()).Observe(out.Elapsed.Seconds())
 		}
 	}, o.Listed)
-	o.Followed = chain(func(_ context.Context, e aggregate.FollowEvent) {
+	o.Followed = observer.Chain(func(_ context.Context, e aggregate.FollowEvent) {
 		a.steps.WithLabelValues(e.Region.String(), string(e.Step), string(e.State)).Inc()
 	}, o.Followed)
 	return o

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region/central"
 )
 
@@ -30,13 +31,13 @@ func (c *centralMetrics) init() *group {
 func (m *Metrics) Central(next *central.Observer) *central.Observer {
 	c := &m.central
 	c.used.Store(true)
-	o := copied(next)
-	o.Ready = chain(func(_ context.Context, e central.ReadyEvent) {
+	o := observer.Copy(next)
+	o.Ready = observer.Chain(func(_ context.Context, e central.ReadyEvent) {
 		if e.Before != e.Status {
 			c.ready.WithLabelValues(string(e.Peer), string(e.Status)).Inc()
 		}
 	}, o.Ready)
-	o.Master = chain(func(_ context.Context, e central.MasterEvent) {
+	o.Master = observer.Chain(func(_ context.Context, e central.MasterEvent) {
 		c.running.Set(oneIf(e.Running))
 		if e.Err != nil {
 			c.failures.Inc()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region/claim"
 )
 
@@ -33,17 +34,17 @@ func (c *claimMetrics) init() *group {
 func (m *Metrics) Claim(next *claim.Observer) *claim.Observer {
 	c := &m.claim
 	c.used.Store(true)
-	o := copied(next)
-	o.Decided = chain(func(context.Context, claim.DecideEvent) { c.decided.Inc() }, o.Decided)
-	o.Reported = chain(func(_ context.Context, e claim.ReportEvent) {
+	o := observer.Copy(next)
+	o.Decided = observer.Chain(func(context.Context, claim.DecideEvent) { c.decided.Inc() }, o.Decided)
+	o.Reported = observer.Chain(func(_ context.Context, e claim.ReportEvent) {
 		if e.Before != e.Phase {
 			c.phases.WithLabelValues(string(e.Peer), string(e.Phase)).Inc()
 		}
 	}, o.Reported)
-	o.Gated = chain(func(_ context.Context, e claim.GateEvent) {
+	o.Gated = observer.Chain(func(_ context.Context, e claim.GateEvent) {
 		c.gates.WithLabelValues(string(e.Peer), strconv.FormatBool(e.Bound)).Inc()
 	}, o.Gated)
-	o.Contradicted = chain(func(_ context.Context, e claim.ContradictEvent) {
+	o.Contradicted = observer.Chain(func(_ context.Context, e claim.ContradictEvent) {
 		c.contradictions.WithLabelValues(string(e.Peer)).Inc()
 	}, o.Contradicted)
 	return o

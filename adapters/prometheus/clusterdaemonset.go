@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/splitter/clusterdaemonset"
 )
 
@@ -26,8 +27,8 @@ func (p *clusterDaemonSetMetrics) init() *group {
 func (m *Metrics) ClusterDaemonSet(next *clusterdaemonset.Observer) *clusterdaemonset.Observer {
 	p := &m.clusterDaemonSet
 	p.used.Store(true)
-	o := copied(next)
-	o.Carried = chain(func(_ context.Context, e clusterdaemonset.CarriedEvent) {
+	o := observer.Copy(next)
+	o.Carried = observer.Chain(func(_ context.Context, e clusterdaemonset.CarriedEvent) {
 		p.reconciles.WithLabelValues(outcome(e.Err)).Inc()
 	}, o.Carried)
 	return o

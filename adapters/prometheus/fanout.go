@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/observer"
 )
 
 type fanoutMetrics struct {
@@ -42,11 +43,11 @@ func (f *fanoutMetrics) init(b *buckets) *group {
 func (m *Metrics) Fanout(next *fanout.Observer) *fanout.Observer {
 	m.fanout.used.Store(true)
 	t := &operations{fanoutMetrics: &m.fanout, running: map[string]*operation{}, sent: map[command][]time.Time{}}
-	o := copied(next)
-	o.Step = chain(t.step, o.Step)
-	o.End = chain(t.end, o.End)
-	o.Durable = chain(t.durableEnd, o.Durable)
-	o.Backlog = chain(m.fanout.backlog, o.Backlog)
+	o := observer.Copy(next)
+	o.Step = observer.Chain(t.step, o.Step)
+	o.End = observer.Chain(t.end, o.End)
+	o.Durable = observer.Chain(t.durableEnd, o.Durable)
+	o.Backlog = observer.Chain(m.fanout.backlog, o.Backlog)
 	return o
 }
 

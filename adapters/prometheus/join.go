@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/syncer/join"
 )
 
@@ -33,11 +34,11 @@ func (j *joinMetrics) init() *group {
 func (m *Metrics) Join(next *join.Observer) *join.Observer {
 	j := &m.join
 	j.used.Store(true)
-	o := copied(next)
-	o.Approved = chain(func(context.Context, join.DecideEvent) { j.requests.WithLabelValues("approved").Inc() }, o.Approved)
-	o.Denied = chain(func(context.Context, join.DecideEvent) { j.requests.WithLabelValues("denied").Inc() }, o.Denied)
-	o.Expired = chain(func(context.Context, join.ExpireEvent) { j.expired.Inc() }, o.Expired)
-	o.Renewed = chain(func(_ context.Context, e join.RenewEvent) {
+	o := observer.Copy(next)
+	o.Approved = observer.Chain(func(context.Context, join.DecideEvent) { j.requests.WithLabelValues("approved").Inc() }, o.Approved)
+	o.Denied = observer.Chain(func(context.Context, join.DecideEvent) { j.requests.WithLabelValues("denied").Inc() }, o.Denied)
+	o.Expired = observer.Chain(func(context.Context, join.ExpireEvent) { j.expired.Inc() }, o.Expired)
+	o.Renewed = observer.Chain(func(_ context.Context, e join.RenewEvent) {
 		j.renewals.WithLabelValues(outcome(e.Err)).Inc()
 		if !e.Expires.IsZero() { // an approver has no certificate, and so no gauge, which would show the year 1970
 			j.expiry.WithLabelValues().Set(float64(e.Expires.Unix()))

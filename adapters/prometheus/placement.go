@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/splitter/placement"
 )
 
@@ -26,8 +27,8 @@ func (p *placementMetrics) init() *group {
 func (m *Metrics) Placement(next *placement.Observer) *placement.Observer {
 	p := &m.placement
 	p.used.Store(true)
-	o := copied(next)
-	o.Placed = chain(func(_ context.Context, e placement.PlacedEvent) {
+	o := observer.Copy(next)
+	o.Placed = observer.Chain(func(_ context.Context, e placement.PlacedEvent) {
 		p.writes.WithLabelValues(e.Resource.String(), outcome(e.Err)).Inc()
 	}, o.Placed)
 	return o

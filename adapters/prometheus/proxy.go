@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
@@ -32,8 +33,8 @@ func (p *proxyMetrics) init(b *buckets) *group {
 func (m *Metrics) Proxy(next *proxy.Observer) *proxy.Observer {
 	p := &m.proxy
 	p.used.Store(true)
-	o := copied(next)
-	o.Served = chain(func(_ context.Context, e proxy.Event) {
+	o := observer.Copy(next)
+	o.Served = observer.Chain(func(_ context.Context, e proxy.Event) {
 		at, verb := m.proxied(e), verb(e.Verb)
 		p.requests.WithLabelValues(at, verb, code(e.Code)).Inc()
 		// A followed log has the verb get, so its subresource decides.
@@ -41,7 +42,7 @@ func (m *Metrics) Proxy(next *proxy.Observer) *proxy.Observer {
 			p.duration.WithLabelValues(at, verb).Observe(e.Elapsed.Seconds())
 		}
 	}, o.Served)
-	o.Began = chain(func(_ context.Context, e proxy.Event) {
+	o.Began = observer.Chain(func(_ context.Context, e proxy.Event) {
 		p.streams.WithLabelValues(m.proxied(e), verb(e.Verb)).Inc()
 	}, o.Began)
 	return o

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -34,9 +35,9 @@ func (r *regionMetrics) init(b *buckets) *group {
 // calls next after each update; next may be nil.
 func (m *Metrics) Region(next *region.Observer) *region.Observer {
 	m.region.used.Store(true)
-	o := copied(next)
-	o.Probed = chain(m.region.probed, o.Probed)
-	o.Rotated = chain(m.region.rotated, o.Rotated)
+	o := observer.Copy(next)
+	o.Probed = observer.Chain(m.region.probed, o.Probed)
+	o.Rotated = observer.Chain(m.region.rotated, o.Rotated)
 	o.Call = m.region.call(o.Call)
 	return o
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -36,24 +37,24 @@ func (r *routerMetrics) init(b *buckets) *group {
 func (m *Metrics) Router(next *router.Observer) *router.Observer {
 	r := &m.router
 	r.used.Store(true)
-	o := copied(next)
-	o.Routed = chain(func(_ context.Context, e router.RouteEvent) {
+	o := observer.Copy(next)
+	o.Routed = observer.Chain(func(_ context.Context, e router.RouteEvent) {
 		peer := e.Peer
 		if e.Err != nil {
 			peer = ""
 		}
 		r.requests.WithLabelValues(string(peer), routeOutcome(e.Err)).Inc()
 	}, o.Routed)
-	o.Resolved = chain(func(_ context.Context, e router.ResolveEvent) {
+	o.Resolved = observer.Chain(func(_ context.Context, e router.ResolveEvent) {
 		r.resolves.WithLabelValues(routeOutcome(e.Err)).Observe(e.Elapsed.Seconds())
 	}, o.Resolved)
-	o.Saved = chain(func(_ context.Context, e router.SaveEvent) {
+	o.Saved = observer.Chain(func(_ context.Context, e router.SaveEvent) {
 		r.saves.WithLabelValues(outcome(e.Err)).Inc()
 		if e.Err == nil {
 			r.routes.Set(float64(e.Routes))
 		}
 	}, o.Saved)
-	o.Waited = chain(func(_ context.Context, e router.WaitEvent) {
+	o.Waited = observer.Chain(func(_ context.Context, e router.WaitEvent) {
 		r.waits.WithLabelValues(m.regionOf(e.Region), waitOutcome(e.Err)).Observe(e.Elapsed.Seconds())
 	}, o.Waited)
 	return o

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region/servicecluster"
 )
 
@@ -30,12 +31,12 @@ func (s *serviceClusterMetrics) init(b *buckets) *group {
 func (m *Metrics) ServiceCluster(next *servicecluster.Observer) *servicecluster.Observer {
 	s := &m.serviceCluster
 	s.used.Store(true)
-	o := copied(next)
-	o.Probed = chain(func(_ context.Context, e servicecluster.ProbeEvent) {
+	o := observer.Copy(next)
+	o.Probed = observer.Chain(func(_ context.Context, e servicecluster.ProbeEvent) {
 		s.probes.WithLabelValues(outcome(e.Err)).Inc()
 		s.duration.WithLabelValues(outcome(e.Err)).Observe(e.Elapsed.Seconds())
 	}, o.Probed)
-	o.Reported = chain(func(_ context.Context, e servicecluster.ReportEvent) {
+	o.Reported = observer.Chain(func(_ context.Context, e servicecluster.ReportEvent) {
 		if e.Before != e.Ready {
 			s.changes.WithLabelValues(string(e.Ready)).Inc()
 		}

@@ -6,6 +6,7 @@ package atollprometheus
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
@@ -28,7 +29,7 @@ func (s *shardMetrics) init() *group {
 func (m *Metrics) Shard(next *shard.Observer) *shard.Observer {
 	s := &m.shard
 	s.used.Store(true)
-	o := copied(next)
+	o := observer.Copy(next)
 	changed, renewFailed := o.Changed, o.RenewFailed
 	o.Changed = func(generation uint64, live []string) {
 		s.replicas.Set(float64(len(live)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
@@ -32,12 +33,12 @@ func (s *splitterMetrics) init() *group {
 func (m *Metrics) Splitter(next *splitter.Observer) *splitter.Observer {
 	s := &m.splitter
 	s.used.Store(true)
-	o := copied(next)
-	o.Divided = chain(func(_ context.Context, e splitter.DividedEvent) {
+	o := observer.Copy(next)
+	o.Divided = observer.Chain(func(_ context.Context, e splitter.DividedEvent) {
 		s.divisions.WithLabelValues(e.Kind, outcome(e.Err)).Inc()
 		s.written.WithLabelValues(e.Kind).Add(float64(len(e.Written)))
 		s.removed.WithLabelValues(e.Kind).Add(float64(len(e.Removed)))
 	}, o.Divided)
-	o.Cluster = chain(func(context.Context, splitter.ClusterEvent) { s.faults.Inc() }, o.Cluster)
+	o.Cluster = observer.Chain(func(context.Context, splitter.ClusterEvent) { s.faults.Inc() }, o.Cluster)
 	return o
 }

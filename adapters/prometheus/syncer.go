@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/syncer"
 )
 
@@ -43,17 +44,17 @@ func (m *Metrics) Syncer(ctx context.Context, next *syncer.Observer) *syncer.Obs
 	m.syncer.used.Store(true)
 	s := &syncerState{syncerMetrics: &m.syncer, problems: map[problemKey]syncer.Reason{}, types: map[schema.GroupResource]bool{}}
 	context.AfterFunc(ctx, s.end)
-	o := copied(next)
-	o.Wrote = chain(s.wrote, o.Wrote)
-	o.Problem = chain(s.problem, o.Problem)
-	o.Overruled = chain(func(_ context.Context, e syncer.OverruledEvent) {
+	o := observer.Copy(next)
+	o.Wrote = observer.Chain(s.wrote, o.Wrote)
+	o.Problem = observer.Chain(s.problem, o.Problem)
+	o.Overruled = observer.Chain(func(_ context.Context, e syncer.OverruledEvent) {
 		s.overruled.WithLabelValues(e.Resource.String()).Inc()
 	}, o.Overruled)
-	o.Type = chain(s.synced, o.Type)
-	o.Another = chain(func(_ context.Context, e syncer.AnotherEvent) {
+	o.Type = observer.Chain(s.synced, o.Type)
+	o.Another = observer.Chain(func(_ context.Context, e syncer.AnotherEvent) {
 		s.flag(&s.duplicate, e.Message != "", s.another)
 	}, o.Another)
-	o.Capacity = chain(func(_ context.Context, e syncer.CapacityEvent) {
+	o.Capacity = observer.Chain(func(_ context.Context, e syncer.CapacityEvent) {
 		s.flag(&s.blind, e.Err != nil, s.unreadable)
 	}, o.Capacity)
 	return o

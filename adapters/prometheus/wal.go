@@ -6,6 +6,7 @@ package atollprometheus
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-dev/atoll/internal/observer"
 	"github.com/atoll-dev/atoll/wal"
 )
 
@@ -31,7 +32,7 @@ func (w *walMetrics) init(b *buckets) *group {
 func (m *Metrics) WAL(next *wal.Observer) *wal.Observer {
 	w := &m.wal
 	w.used.Store(true)
-	o := copied(next)
+	o := observer.Copy(next)
 	committed, compacted := o.Committed, o.Compacted
 	o.Committed = func(e wal.CommitEvent) {
 		w.commits.WithLabelValues(outcome(e.Err)).Observe(e.Elapsed.Seconds())
