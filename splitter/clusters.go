@@ -5,7 +5,6 @@ package splitter
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -215,15 +213,10 @@ func pods(obj *unstructured.Unstructured) *int64 {
 	if n, ok := number(obj, "spec", "pods"); ok && n >= 0 {
 		return &n
 	}
-	v, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "capacity", "pods")
-	if !ok {
-		return nil
+	if q, ok := resourceList(obj, "status", "capacity")[corev1.ResourcePods]; ok {
+		return new(q.Value())
 	}
-	q, err := resource.ParseQuantity(fmt.Sprint(v)) // a number or a string
-	if err != nil || q.Sign() < 0 {
-		return nil
-	}
-	return new(q.Value())
+	return nil
 }
 
 func same(a, b Cluster) bool {

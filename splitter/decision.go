@@ -23,7 +23,7 @@ func (s *Splitter) decide(k *kindState, parent *unstructured.Unstructured, at si
 	}
 	of, each := k.holder(loop.KeyOf(parent)), unitOf(kind, parent, have)
 	k.observeAll(have)
-	for { // repeats if another decision has taken the room meanwhile
+	for { // repeats if the room has changed meanwhile
 		limits = s.room.limits(of, each)
 		at.limits = limits
 		if plan, want, err = s.cut(k, parent, at, have); err != nil {
@@ -78,16 +78,11 @@ func withinRoom(shares []Share, limits map[string]limit) []Share {
 	if len(limits) == 0 {
 		return shares
 	}
-	shares = slices.Clone(shares)
-	for i := range shares {
-		s := &shares[i]
-		if s.Group {
-			s.Members = withinRoom(s.Members, limits)
-		} else if l, ok := limits[s.Name]; ok && l.scarce != "" && (s.Capacity == nil || *s.Capacity > l.replicas) {
+	return eachCluster(shares, func(s *Share) {
+		if l, ok := limits[s.Name]; ok && l.scarce != "" && (s.Capacity == nil || *s.Capacity > l.replicas) {
 			s.Capacity = &l.replicas
 		}
-	}
-	return shares
+	})
 }
 
 // forget drops the decision about a parent that is gone or is not divided.

@@ -6,6 +6,7 @@ package splitter
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -142,4 +143,29 @@ func Divide(d Demand, shares []Share) (Plan, error) {
 	}
 	v.plan.sort()
 	return v.plan, nil
+}
+
+// eachCluster returns a copy of the shares in which f has changed those of the clusters: the leaves below all groups.
+func eachCluster(shares []Share, f func(*Share)) []Share {
+	shares = slices.Clone(shares)
+	for i := range shares {
+		if s := &shares[i]; s.Group {
+			s.Members = eachCluster(s.Members, f)
+		} else {
+			f(s)
+		}
+	}
+	return shares
+}
+
+// clusters returns the shares of clusters: the leaves below all groups.
+func clusters(shares []Share) (leaves []Share) {
+	for _, s := range shares {
+		if s.Group {
+			leaves = append(leaves, clusters(s.Members)...)
+		} else {
+			leaves = append(leaves, s)
+		}
+	}
+	return leaves
 }

@@ -128,18 +128,6 @@ func generated(s Shard) Shard {
 	return s
 }
 
-// clusters returns the shares of clusters: the leaves below all groups.
-func clusters(shares []Share) (leaves []Share) {
-	for _, s := range shares {
-		if s.Group {
-			leaves = append(leaves, clusters(s.Members)...)
-		} else {
-			leaves = append(leaves, s)
-		}
-	}
-	return leaves
-}
-
 // filterShares returns the shares without the clusters for which the predicate in returns false. Groups stay.
 func filterShares(shares []Share, in func(Share) bool) (left []Share) {
 	for _, s := range shares {

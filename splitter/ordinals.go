@@ -126,23 +126,11 @@ func (o ordinals) bound(shares []Share, have []Shard) []Share {
 			limits[cluster] = 0
 		}
 	}
-	return bounded(shares, limits)
-}
-
-// bounded returns a copy of the shares in which no maximum is above the limit of its cluster.
-func bounded(shares []Share, limits map[string]int64) []Share {
-	shares = slices.Clone(shares)
-	for i := range shares {
-		s := &shares[i]
-		if s.Group {
-			s.Members = bounded(s.Members, limits)
-			continue
-		}
+	return eachCluster(shares, func(s *Share) {
 		if n, ok := limits[s.Name]; ok && (s.Max == nil || *s.Max > n) {
 			s.Max, s.Min = &n, min(s.Min, n)
 		}
-	}
-	return shares
+	})
 }
 
 // number gives each shard the first ordinal of its range, and a range to each shard whose cluster has none.

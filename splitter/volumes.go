@@ -45,20 +45,12 @@ func keepVolumes(parent *unstructured.Unstructured, d Demand, shares []Share, ha
 // raised returns a copy of the shares in which each maximum below the present replicas is raised to them, and the names
 // of these clusters.
 func raised(shares []Share, present map[string]int64) (all []Share, names []string) {
-	all = slices.Clone(shares)
-	for i := range all {
-		s := &all[i]
-		if s.Group {
-			var more []string
-			s.Members, more = raised(s.Members, present)
-			names = append(names, more...)
-			continue
-		}
+	all = eachCluster(shares, func(s *Share) {
 		if n := present[s.Name]; s.Max != nil && *s.Max < n {
 			s.Weight, s.Min, s.Max, s.Hold = new(int64(0)), 0, &n, true
 			names = append(names, s.Name)
 		}
-	}
+	})
 	return all, names
 }
 
