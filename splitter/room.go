@@ -223,8 +223,8 @@ type decision struct {
 	lacks    []string         // clusters that would get more replicas if they had more room
 }
 
-// enter records a decision, which replaces the earlier one about the parent. It returns false and records nothing if another
-// decision has taken room that this one needs: then decide again. It also returns the waiting parents for which there may be
+// enter records a decision, which replaces the earlier one about the parent. It returns false and records nothing if the
+// decision needs room that another one has taken, or lacks room that is free now: then decide again. It also returns the waiting parents for which there may be
 // room now.
 func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	r.mu.Lock()
@@ -241,7 +241,7 @@ func (r *room) enter(of holder, d decision) (entered bool, woken []holder) {
 	}
 	for _, cluster := range d.lacks {
 		if r.limit(own[cluster], d.each, cluster).replicas > d.limits[cluster].replicas {
-			return false, nil // room became free before the parent waits for it: wake would not find the parent
+			return false, nil // wake did not find the parent, which does not wait yet
 		}
 	}
 	for _, cluster := range d.lacks {

@@ -387,6 +387,22 @@ func TestRoomWakesInOrder(t *testing.T) {
 	require.Equal(t, []holder{named("large")}, r.forget(named("fourth")))
 }
 
+// Room that becomes free after a parent was cut, and before it waits, is not missed: the parent is cut again.
+func TestRoomBecomesFreeBeforeAParentWaits(t *testing.T) {
+	first, late := holder{key: types.NamespacedName{Name: "first"}}, holder{key: types.NamespacedName{Name: "late"}}
+	each := amounts{"cpu": 2}
+	r := &room{}
+	r.setCapacities(map[string]amounts{"a": {"cpu": 2}})
+	entered, _ := r.enter(first, decision{replicas: map[string]int64{"a": 1}, each: each, limits: r.limits(first, each)})
+	require.True(t, entered)
+
+	full := decision{each: each, limits: r.limits(late, each), lacks: []string{"a"}}
+	require.Empty(t, r.forget(first), "late does not wait yet")
+	entered, _ = r.enter(late, full)
+	require.False(t, entered)
+	require.Equal(t, int64(1), r.limits(late, each)["a"].replicas)
+}
+
 // The shards of a Job that have ended use no room, although they stay.
 func TestEndedShardsUseNoRoom(t *testing.T) {
 	job := func(condition string) *unstructured.Unstructured {
