@@ -99,19 +99,18 @@ var clusterDaemonSetCases = []ruleCase{
 
 var clusterPlacementPolicyCases = append([]ruleCase{
 	{name: "create", spec: "{namespaceSelector: {matchLabels: {team: web}}, mode: Fewest}"},
-	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
-	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
 }, placementSpecCases...)
 
 var placementPolicyCases = append([]ruleCase{
-	{name: "an unknown mode", spec: "{mode: Pack}", want: "Unsupported value"},
 	{name: "create", spec: "{clusters: [{name: a, weight: 2, min: 1, max: 3}]}"},
+}, placementSpecCases...)
+
+// placementSpecCases are the cases of both types of policies.
+var placementSpecCases = []ruleCase{
+	{name: "an unknown mode", spec: "{mode: Pack}", want: "Unsupported value"},
 	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
 	{name: "spread", spec: "{mode: None, spreadBy: [topology.kubernetes.io/zone], dependents: true}"},
 	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
-}, placementSpecCases...)
-
-var placementSpecCases = []ruleCase{
 	{name: "tolerations", spec: "{tolerations: [{operator: Exists}, {key: a, value: b}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}"},
 	{name: "a toleration of any key with a value", spec: "{tolerations: [{value: b}]}", want: "operator must be Exists if key is empty"},
 	{name: "a toleration of any value with a value", spec: "{tolerations: [{key: a, operator: Exists, value: b}]}", want: "value must be empty if operator is Exists"},

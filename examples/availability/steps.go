@@ -35,7 +35,7 @@ func (s *story) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := await(ctx, "three ready clusters and the type Deployment", func(ctx context.Context) (bool, error) {
+	if err := stage.Await(ctx, "three ready clusters and the type Deployment", func(ctx context.Context) (bool, error) {
 		list, err := s.of(syncTargets).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -59,7 +59,7 @@ func (s *story) apply(ctx context.Context) error {
 		if a.resource != policies {
 			continue
 		}
-		if err := await(ctx, "three clusters of the policy", func(ctx context.Context) (bool, error) {
+		if err := stage.Await(ctx, "three clusters of the policy", func(ctx context.Context) (bool, error) {
 			obj, err := s.of(policies).Get(ctx, shop, metav1.GetOptions{})
 			return err == nil && number(obj, "status", "clusters") == len(s.Clusters), err
 		}); err != nil {
@@ -74,7 +74,7 @@ func (s *story) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	return await(ctx, "the budget", func(ctx context.Context) (bool, error) {
+	return stage.Await(ctx, "the budget", func(ctx context.Context) (bool, error) {
 		obj, err := s.of(budgets).Get(ctx, shop, metav1.GetOptions{})
 		return err == nil && isTrue(obj, "DisruptionAllowed") && number(obj, "status", "expectedPods") == minReplicas, err
 	})
@@ -90,7 +90,7 @@ func (s *story) fall(ctx context.Context) error {
 	if err := s.runs(ctx, minReplicas, "cluster-2", "cluster-3"); err != nil {
 		return err
 	}
-	return await(ctx, "six replicas", func(context.Context) (bool, error) { return s.sampler.now().present == minReplicas, nil })
+	return stage.Await(ctx, "six replicas", func(context.Context) (bool, error) { return s.sampler.now().present == minReplicas, nil })
 }
 
 // roll changes the image of the Deployment, and waits until all pods have the new one.
@@ -100,7 +100,7 @@ func (s *story) roll(ctx context.Context) error {
 		return err
 	}
 	for _, c := range s.Clusters {
-		if err := await(ctx, "the new image in "+c.Name, func(ctx context.Context) (bool, error) {
+		if err := stage.Await(ctx, "the new image in "+c.Name, func(ctx context.Context) (bool, error) {
 			list, err := in(c.Conn.Dynamic(), pods).List(ctx, metav1.ListOptions{LabelSelector: "app=" + shop})
 			if err != nil {
 				return false, err
@@ -127,7 +127,7 @@ func (s *story) returns(ctx context.Context) error {
 	// cluster-2 gets a third of minReplicas before the others reduce their parts.
 	s.sampler.joining(minReplicas / 3)
 	s.Clusters[1].Link.Cut(false)
-	if err := await(ctx, "the end of the leftovers in cluster-2", func(context.Context) (bool, error) {
+	if err := stage.Await(ctx, "the end of the leftovers in cluster-2", func(context.Context) (bool, error) {
 		now := s.sampler.now()
 		return now.available[1] > 0 && now.left == 0, nil
 	}); err != nil {
@@ -158,7 +158,7 @@ func (s *story) drain(ctx context.Context) error {
 // upstream agrees.
 func (s *story) runs(ctx context.Context, n int, clusters ...string) error {
 	last := ""
-	err := await(ctx, fmt.Sprintf("%d available replicas in %v", n, clusters), func(ctx context.Context) (bool, error) {
+	err := stage.Await(ctx, fmt.Sprintf("%d available replicas in %v", n, clusters), func(ctx context.Context) (bool, error) {
 		obj, err := s.of(deployments).Get(ctx, shop, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -189,7 +189,7 @@ func (s *story) runs(ctx context.Context, n int, clusters ...string) error {
 
 // leaves waits until the shard and the autoscaler of a cluster are gone upstream, or are being deleted.
 func (s *story) leaves(ctx context.Context, cluster string) error {
-	return await(ctx, "the workload leaves "+cluster, func(ctx context.Context) (bool, error) {
+	return stage.Await(ctx, "the workload leaves "+cluster, func(ctx context.Context) (bool, error) {
 		obj, err := s.of(deployments).Get(ctx, splitter.ShardName(shop, cluster), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -207,7 +207,7 @@ func (s *story) enough() int {
 // serves waits until a cluster has the Service and the Ingress or, if want is false, until it has neither.
 func (s *story) serves(ctx context.Context, c *stage.Cluster, want bool) error {
 	for _, gvr := range []schema.GroupVersionResource{services, ingresses} {
-		if err := await(ctx, fmt.Sprintf("%s in %s: %t", gvr.Resource, c.Name, want), func(ctx context.Context) (bool, error) {
+		if err := stage.Await(ctx, fmt.Sprintf("%s in %s: %t", gvr.Resource, c.Name, want), func(ctx context.Context) (bool, error) {
 			_, err := in(c.Conn.Dynamic(), gvr).Get(ctx, shop, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return !want, nil

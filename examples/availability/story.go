@@ -131,7 +131,7 @@ func (s *story) remove(ctx context.Context) error {
 		}
 	}
 	for _, c := range s.Clusters {
-		if err := await(ctx, "the end of all pods in "+c.Name, func(ctx context.Context) (bool, error) {
+		if err := stage.Await(ctx, "the end of all pods in "+c.Name, func(ctx context.Context) (bool, error) {
 			list, err := in(c.Conn.Dynamic(), pods).List(ctx, metav1.ListOptions{LabelSelector: "app=" + shop})
 			if err != nil {
 				return false, err
@@ -153,27 +153,8 @@ func (s *story) delete(ctx context.Context, gvr schema.GroupVersionResource, nam
 	if err := s.of(gvr).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", gvr.Resource, name, err)
 	}
-	return await(ctx, "the end of "+gvr.Resource+" "+name, func(ctx context.Context) (bool, error) {
+	return stage.Await(ctx, "the end of "+gvr.Resource+" "+name, func(ctx context.Context) (bool, error) {
 		_, err := s.of(gvr).Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
-}
-
-// await calls holds until it returns true or an error, or ctx ends.
-func await(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
-	for {
-		ok, err := holds(ctx)
-		switch {
-		case ok:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("waiting for %s: %w", what, err)
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
 }

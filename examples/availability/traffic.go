@@ -164,7 +164,7 @@ func measure(ctx context.Context, c *stage.Cluster) error {
 		return fmt.Errorf("create the type %s in %s: %w", crd.GetName(), c.Name, err)
 	}
 	values := c.Conn.Dynamic().Resource(requests).Namespace(namespace)
-	return await(ctx, "the metric in "+c.Name, func(ctx context.Context) (bool, error) {
+	return stage.Await(ctx, "the metric in "+c.Name, func(ctx context.Context) (bool, error) {
 		_, err := values.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": requests.GroupVersion().String(), "kind": "ExternalMetricValue", "metadata": map[string]any{"name": requests.Resource},
 			"metricName": requests.Resource, "timestamp": "2026-01-01T00:00:00Z", "value": "0",

@@ -31,7 +31,7 @@ func (s *story) attachTwo(ctx context.Context) error {
 	if err := s.showTargets(ctx, 2); err != nil {
 		return err
 	}
-	return await(ctx, "the upstream to know Deployments", func() (bool, error) {
+	return stage.Await(ctx, "the upstream to know Deployments", func(context.Context) (bool, error) {
 		for _, state := range s.control.types.States() {
 			if state.Type != deployments.GroupResource() || state.Side != crds.Upstream {
 				continue
@@ -62,7 +62,7 @@ func (s *story) attach(ctx context.Context, c *stage.Cluster, weight string) err
 // showTargets waits until n clusters are ready, and prints the SyncTargets.
 func (s *story) showTargets(ctx context.Context, n int) error {
 	var rows [][2]string
-	err := await(ctx, "ready clusters", func() (bool, error) {
+	err := stage.Await(ctx, "ready clusters", func(ctx context.Context) (bool, error) {
 		list, err := s.targets().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -93,7 +93,7 @@ func (s *story) divide(ctx context.Context) error {
 		return err
 	}
 	// The splitter has its own watch of clusters.
-	if err := await(ctx, "the splitter to know both clusters", func() (bool, error) {
+	if err := stage.Await(ctx, "the splitter to know both clusters", func(ctx context.Context) (bool, error) {
 		plan, err := s.control.splitter.Plan(ctx, newDeployment())
 		return err == nil && plan.Replicas("cluster-1") == 6 && plan.Replicas("cluster-2") == 9, nil
 	}); err != nil {
@@ -209,7 +209,7 @@ func (s *story) delete(ctx context.Context, c dynamic.ResourceInterface, name st
 	if err := c.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return await(ctx, "the end of "+name, func() (bool, error) {
+	return stage.Await(ctx, "the end of "+name, func(ctx context.Context) (bool, error) {
 		_, err := c.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -236,23 +236,4 @@ func (s *story) cleanUp(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// await polls the function holds until holds returns true or an error, or ctx ends.
-func await(ctx context.Context, what string, holds func() (bool, error)) error {
-	for {
-		ok, err := holds()
-		switch {
-		case ok:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("waiting for %s: %w", what, err)
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
 }
