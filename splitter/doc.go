@@ -153,7 +153,6 @@
 //     their node selectors, affinity and taints.
 //   - That a resource without a capacity limits anything. So a cluster in which no node ever had GPUs
 //     gets pods that request some, unless spec.capacity of its SyncTarget sets them to zero.
-//   - That the room of a deleted parent is always used again: this is a known fault.
 //   - That present replicas fit: they stay if the capacity falls or a new template requests more.
 //   - That parents get room in a certain order. Those that wait for a cluster are divided again in the
 //     order in which they began to wait, as many as fit. Small requests can use up the room that a
