@@ -22,13 +22,7 @@ var bindingTypes = []struct {
 // stripBinding removes all fields but the metadata and the subjects.
 func stripBinding(obj *unstructured.Unstructured) {
 	stripMetadata(obj)
-	for field := range obj.Object {
-		switch field {
-		case "apiVersion", "kind", "metadata", "subjects":
-		default:
-			delete(obj.Object, field)
-		}
-	}
+	keepFields(obj, "subjects")
 }
 
 // binds returns a func that reports whether a binding grants rights to a ServiceAccount of a workload. It returns nil if the

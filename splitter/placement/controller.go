@@ -198,20 +198,20 @@ func stripOther(resource schema.GroupResource) func(*unstructured.Unstructured) 
 	}[resource]
 	return func(obj *unstructured.Unstructured) {
 		stripMetadata(obj)
-		for field := range obj.Object {
-			switch field {
-			case "apiVersion", "kind", "metadata", "imagePullSecrets":
-			case "spec":
-				spec, _ := obj.Object[field].(map[string]any)
-				maps.DeleteFunc(spec, func(name string, _ any) bool { return !slices.Contains(keep, name) })
-				if len(spec) == 0 {
-					delete(obj.Object, field)
-				}
-			default:
-				delete(obj.Object, field)
-			}
+		keepFields(obj, "imagePullSecrets", "spec")
+		spec, _ := obj.Object["spec"].(map[string]any)
+		maps.DeleteFunc(spec, func(name string, _ any) bool { return !slices.Contains(keep, name) })
+		if len(spec) == 0 {
+			delete(obj.Object, "spec")
 		}
 	}
+}
+
+// keepFields removes all fields of an object but its type, its metadata and the given ones.
+func keepFields(obj *unstructured.Unstructured, names ...string) {
+	maps.DeleteFunc(obj.Object, func(field string, _ any) bool {
+		return field != "apiVersion" && field != "kind" && field != "metadata" && !slices.Contains(names, field)
+	})
 }
 
 func stripMetadata(obj *unstructured.Unstructured) {
